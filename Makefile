@@ -13,7 +13,7 @@ GO       ?= go
 # The packages that take longest start first, so that the last one does not run alone.
 TESTS    ?= $(SLOWEST) ./...
 SLOWEST   = ./test/e2e ./backend/internal/web ./plugins/realdevice ./daemon/internal/scaffold ./ctl/internal/cli \
-            ./backend/internal/app ./backend/internal/storetest ./daemon/internal/pluginhost ./backend/internal/sqlstore \
+            ./backend/internal/app ./backend/internal/storetest ./daemon/internal/pluginhost ./backend/internal/db \
             ./backend/service-backend ./backend/server ./test/recipes
 # RACE=1 detects races, FULL=1 runs every repetition of every check.
 RACE     ?=
@@ -37,7 +37,7 @@ INFO = github.com/service-dev/service/internal/buildinfo
 LDFLAGS = -s -w -X $(INFO).Version=$(VERSION) -X $(INFO).Commit=$(COMMIT) -X $(INFO).BuiltAt=$(BUILT_AT) \
           -X $(INFO).DefaultBackendURL=$(DEFAULT_BACKEND_URL) \
           -X $(INFO).ReleaseURL=$(RELEASE_URL) -X $(INFO).ReleaseKey=$(RELEASE_KEY)
-# grpcnotrace leaves out gRPC's event pages, which nobody serves; every start of servicectl would initialise them.
+# grpcnotrace leaves out gRPC's event pages, which nobody serves; every start of serviced would initialise them.
 BUILD   = CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath -ldflags '$(LDFLAGS)'
 
 PROGRAMS = daemon/serviced ctl/servicectl ctl/service-mcp backend/service-backend \

@@ -9,8 +9,10 @@ import (
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/guide"
 	"github.com/service-dev/service/glasses/render"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/rendezvous"
 	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/proto/control"
 	"github.com/service-dev/service/proto/telemetry"
 )
 
@@ -19,7 +21,7 @@ func generate(body string) (string, error) {
 	parts := map[string]func() string{
 		"models": models, "glance": glance, "focus": focus, "protocol": protocol, "capabilities": capabilities,
 		"wake-words": wakeWords, "declarations": declarations, "events": events, "http-routes": httpRoutes,
-		"http-codes": httpCodes, "call-variables": callVariables, "steps": steps,
+		"http-codes": httpCodes, "call-variables": callVariables, "control-routes": controlRoutes, "steps": steps,
 	}
 	var out strings.Builder
 	for line := range strings.Lines(body) {
@@ -125,8 +127,7 @@ func models() string {
 		if m.Panel != nil && m.Panel.FullMs > 0 {
 			fmt.Fprintf(&out, "- A whole picture takes the real panel about %.1f seconds.\n", float64(m.Panel.FullMs)/1000)
 		}
-		proof := glasses.ProofOf(m.ID)
-		fmt.Fprintf(&out, "- On real glasses: %s: %s.\n", strings.ReplaceAll(proof.State, "_", " "), proof.Reason)
+		fmt.Fprintf(&out, "- On real glasses: %s: %s.\n", strings.ReplaceAll(m.Proof.State, "_", " "), m.Proof.Reason)
 		fmt.Fprintf(&out, "- How this is known: %s.\n\n", fidelity(m.Fidelity))
 	}
 	return out.String()
@@ -235,7 +236,21 @@ func httpRoutes() string {
 		if r.WebSocket {
 			what += " (WebSocket)"
 		}
-		fmt.Fprintf(&out, "| `%s %s` | %s | %s | %s |\n", r.Method, r.Path, r.Caller, grant, what)
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", r.Name, r.Caller, grant, what)
+	}
+	return out.String()
+}
+
+// controlRoutes returns a table of the calls of the control API.
+func controlRoutes() string {
+	var out strings.Builder
+	out.WriteString("| call | what it does |\n|---|---|\n")
+	for _, r := range control.Routes() {
+		what := r.Does
+		if r.Stream {
+			what += " (stream)"
+		}
+		fmt.Fprintf(&out, "| `%s %s` | %s |\n", r.Method, r.Path, what)
 	}
 	return out.String()
 }
@@ -244,8 +259,10 @@ func httpRoutes() string {
 func httpCodes() string {
 	var out strings.Builder
 	out.WriteString("| status | `code` | `title` | `retryable` | when |\n|---|---|---|---|---|\n")
-	for _, c := range backendapi.Codes() {
-		fmt.Fprintf(&out, "| %d | `%s` | %s | %t | %s |\n", c.Status, c.Code, c.Title, c.Retryable, c.Meaning)
+	for _, c := range problem.Table() {
+		if c.Title != "" {
+			fmt.Fprintf(&out, "| %d | `%s` | %s | %t | %s |\n", c.Status, c.Codes[0], c.Title, c.Retryable, c.Meaning)
+		}
 	}
 	return out.String()
 }

@@ -14,7 +14,7 @@ const (
 // ParseBinary splits a binary message. body aliases data. On failure it returns an *Error with code bad_frame.
 func ParseBinary(data []byte) (f Frame, body []byte, err error) {
 	if len(data) > MaxBinary {
-		return Frame{}, nil, badFrame("binary frame is %d bytes, the limit is %d", len(data), MaxBinary)
+		return Frame{}, nil, badFrame("binary frame is %d bytes long, over the limit of %d", len(data), MaxBinary)
 	}
 	if len(data) < 2 {
 		return Frame{}, nil, badFrame("binary frame is shorter than 2 bytes")

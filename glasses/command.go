@@ -2,7 +2,7 @@ package glasses
 
 import "encoding/json"
 
-// Commands are sent by an app. The glasses answer each one with a result that has the same id.
+// Commands are sent by an app. The glasses answer each one with a result that has the same ID.
 const (
 	TypeDisplayShow  = "display.show"
 	TypeDisplayClear = "display.clear"
@@ -25,8 +25,8 @@ const (
 
 	// TypePhrasesAnnounce announces the phrases that the app understands, so that users and agents can say them.
 	TypePhrasesAnnounce = "phrases.announce"
-	// TypeClockSleep is answered once the given time has passed on the session's clock. An app that uses it to wait
-	// behaves the same in real and in virtual time.
+	// TypeClockSleep is answered once its time has passed on the session's clock. An app that waits with it behaves
+	// the same in real and in virtual time.
 	TypeClockSleep = "clock.sleep"
 	// TypeClockCancel ends a clock.sleep early, so that a timer that is no longer needed does not count as pending.
 	TypeClockCancel = "clock.cancel"
@@ -100,7 +100,8 @@ type Photo struct {
 	Width int `json:"width,omitempty"` // 64 to 4032, default 1280; the height follows the camera
 }
 
-// Video is the payload of camera.video. The result is sent when the recording ends and has media.
+// Video is the payload of camera.video. The result is sent when the recording ends, and contains
+// media.
 type Video struct {
 	DurationMs int64 `json:"durationMs"` // 100 to MaxVideo
 	FPS        int   `json:"fps,omitempty"`

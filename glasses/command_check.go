@@ -9,7 +9,7 @@ import (
 
 func (p *Say) check() *Error {
 	if n := utf8.RuneCountInString(p.Text); n == 0 || n > MaxSay {
-		return badPayload("text has %d characters, must have 1 to %d", n, MaxSay)
+		return badPayload("text must be 1 to %[2]d characters long, not %[1]d", n, MaxSay)
 	}
 	return checkLanguage(p.Language)
 }
@@ -22,14 +22,14 @@ var languageTag = sync.OnceValue(func() *regexp.Regexp {
 
 func checkLanguage(tag string) *Error {
 	if tag != "" && (!validWord(tag, 35) || !languageTag().MatchString(tag)) {
-		return badPayload("language is not a BCP 47 tag")
+		return badPayload("language must be a BCP 47 tag")
 	}
 	return nil
 }
 
 func (p *Play) check() *Error {
 	if !slices.Contains(Sounds(), p.Sound) {
-		return badPayload("sound is not one of %v", Sounds())
+		return badPayload("sound must be one of %v", Sounds())
 	}
 	return nil
 }
@@ -61,18 +61,18 @@ func (p *Photo) check() *Error { return within("width", &p.Width, 1280, 64, 4032
 
 func (p *Video) check() *Error {
 	if p.DurationMs < 100 || p.DurationMs > MaxVideo {
-		return badPayload("durationMs is %d, must be from 100 to %d", p.DurationMs, MaxVideo)
+		return badPayload("durationMs must be from 100 to %[2]d, not %[1]d", p.DurationMs, MaxVideo)
 	}
 	return checkVideo(&p.FPS, &p.Width)
 }
 
 func (p *Announce) check() *Error {
 	if len(p.Phrases) > MaxPhrases {
-		return badPayload("%d phrases, the limit is %d", len(p.Phrases), MaxPhrases)
+		return badPayload("phrases lists %d phrases, over the limit of %d", len(p.Phrases), MaxPhrases)
 	}
 	for _, phrase := range p.Phrases {
 		if n := utf8.RuneCountInString(phrase); n == 0 || n > 100 {
-			return badPayload("a phrase has %d characters, must have 1 to 100", n)
+			return badPayload("a phrase must be 1 to 100 characters long, not %d", n)
 		}
 	}
 	return nil
@@ -80,14 +80,14 @@ func (p *Announce) check() *Error {
 
 func (p *Sleep) check() *Error {
 	if p.Ms < 0 || p.Ms > MaxSleep {
-		return badPayload("ms is %d, must be from 0 to %d", p.Ms, MaxSleep)
+		return badPayload("ms must be from 0 to %[2]d, not %[1]d", p.Ms, MaxSleep)
 	}
 	return nil
 }
 
 func (p *Cancel) check() *Error {
 	if !validWord(p.ID, MaxID) {
-		return badPayload("id is not 1 to %d printable ASCII characters without spaces", MaxID)
+		return badPayload("id must be 1 to %d printable ASCII characters without spaces", MaxID)
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func within(name string, v *int, def, low, high int) *Error {
 		*v = def
 	}
 	if *v < low || *v > high {
-		return badPayload("%s is %d, must be from %d to %d", name, *v, low, high)
+		return badPayload("%[1]s must be from %[3]d to %[4]d, not %[2]d", name, *v, low, high)
 	}
 	return nil
 }

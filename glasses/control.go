@@ -7,8 +7,8 @@ import (
 )
 
 // Control frames drive simulated glasses on behalf of an agent, a scenario or a user. Each is answered by a result
-// with the same id and with the state and the view. Apps cannot send them. The log does not contain them, only the
-// events that they cause.
+// with the same ID that contains the state and the view. Apps cannot send them. The log does not contain them,
+// only the events that they cause.
 const (
 	SimInput      = "sim.input"      // Input: the wearer uses the controls
 	SimTranscript = "sim.transcript" // Transcript: someone speaks
@@ -60,7 +60,8 @@ type Fault struct {
 	DropApp   bool   `json:"dropApp,omitempty"`
 }
 
-// DropsApp reports whether an event of the glasses closes the connections of the apps.
+// DropsApp reports whether an event from the glasses makes the service close the connections of the
+// apps.
 func DropsApp(typ string, payload []byte) bool {
 	var f Fault
 	return typ == TypeFault && json.Unmarshal(payload, &f) == nil && f.DropApp
@@ -78,7 +79,7 @@ type Advance struct {
 	ToMs int64 `json:"toMs"`
 }
 
-// Clock is the answer to sim.advance.
+// Clock is the clock in the result of sim.advance.
 type Clock struct {
 	NowMs int64 `json:"nowMs"`
 	// Reached is true if nothing more is pending up to the requested time.
@@ -125,7 +126,7 @@ func (p *StatePatch) check() *Error {
 		{"route", p.Route, []string{RouteGlasses, RoutePhone}},
 	} {
 		if f.v != nil && !slices.Contains(f.allowed, *f.v) {
-			return badPayload("%s is not one of %v", f.name, f.allowed)
+			return badPayload("%s must be one of %v", f.name, f.allowed)
 		}
 	}
 	for part, v := range p.Permissions {
@@ -147,10 +148,10 @@ func parts() []string { return []string{PartCamera, PartMicrophone, PartSpeech} 
 
 func (p *Fault) check() *Error {
 	if p.Command != "" && !IsCommand(p.Command) {
-		return badPayload("command is not a command of this version")
+		return badPayload("command must be a command of this protocol version")
 	}
 	if p.Code != "" && !slices.Contains(CommandCodes(), p.Code) {
-		return badPayload("code is not one of %v", CommandCodes())
+		return badPayload("code must be one of %v", CommandCodes())
 	}
 	if p.LatencyMs < 0 || p.LatencyMs > 60_000 {
 		return badPayload("latencyMs must be from 0 to 60000")
@@ -167,7 +168,7 @@ func (p *Fault) check() *Error {
 
 func (p *DeviceChoice) check() *Error {
 	if _, ok := Model(p.DeviceModel); !ok {
-		return badPayload("deviceModel is not a known device model")
+		return badPayload("deviceModel must be a known device model")
 	}
 	return nil
 }
@@ -195,7 +196,7 @@ func (p *Input) check() *Error {
 		return p.checkTarget()
 	}
 	if !slices.Contains(InputKinds(), p.Kind) {
-		return badPayload("kind is not one of %v; to select by id, pass only target", InputKinds())
+		return badPayload("kind must be one of %v; to select by id, pass only target", InputKinds())
 	}
 	if err := (enum{"direction", p.Direction, []string{"up", "down", "left", "right"}}).check(); err != nil {
 		return err
@@ -213,16 +214,17 @@ func (p *Input) check() *Error {
 func (p *Input) checkTarget() *Error {
 	switch {
 	case *p != Input{Target: p.Target}:
-		return badPayload("target without kind takes no x, y, direction or side: the glasses choose the inputs")
+		return badPayload("target without kind must not be combined with x, y, direction or side: " +
+			"the glasses choose the inputs")
 	case !validWord(p.Target, MaxID):
-		return badPayload("target is not 1 to %d printable ASCII characters without spaces", MaxID)
+		return badPayload("target must be 1 to %d printable ASCII characters without spaces", MaxID)
 	}
 	return nil
 }
 
 func (p *Transcript) check() *Error {
 	if n := utf8.RuneCountInString(p.Text); n == 0 || n > MaxSay {
-		return badPayload("text has %d characters, must have 1 to %d", n, MaxSay)
+		return badPayload("text must be 1 to %[2]d characters long, not %[1]d", n, MaxSay)
 	}
 	if p.Confidence < 0 || p.Confidence > 100 {
 		return badPayload("confidence must be from 0 to 100")

@@ -6,7 +6,8 @@ import "encoding/json"
 type Event struct {
 	// Seq is the durable cursor. It starts at 1 and grows by one with each row of the session.
 	Seq int64 `json:"seq"`
-	// At is when the owner of the log received the frame, in milliseconds on the session's clock.
+	// At is the time when the owner of the log received the frame, in milliseconds on the session's
+	// clock.
 	At      int64           `json:"at"`
 	Kind    string          `json:"kind"`
 	Chip    string          `json:"chip"`
@@ -16,7 +17,7 @@ type Event struct {
 	Payload json.RawMessage `json:"payload"`
 }
 
-// Kinds of rows. A request and its result have the same id.
+// Kinds of rows. A request and its result have the same ID.
 const (
 	KindRequest = "request"
 	KindResult  = "result"
@@ -53,7 +54,8 @@ const (
 	RowGlassesDetached = "glasses.detached"
 	RowStreamCounted   = "stream.counted" // StreamCount: a stream that ended, or one second of it
 	RowSessionClosed   = "session.closed"
-	// RowToolCalled has the payload ToolCalled: an answer of the app's assistant called one of the app's tools.
+	// RowToolCalled has the payload ToolCalled. It is logged when an answer of the app's assistant calls one of
+	// the app's tools.
 	RowToolCalled = "assistant.tool_called"
 )
 
@@ -91,13 +93,13 @@ func ChipOf(typ string) string {
 }
 
 // MaySend returns an error if sender, either SenderApp or SenderGlasses, may not send frames of this type. Neither may
-// send frames of the service, apps may not send events of the glasses, and glasses may not send commands. Apps may
+// send frames of the service. Apps may not send events of the glasses, and glasses may not send commands. Apps may
 // send transcription, because they used that name for a custom event before the glasses did.
 func MaySend(sender, typ string) *Error {
 	switch typ {
 	case TypeHello, TypeWelcome, TypeAck, TypeError, TypeRow, TypeCursor, TypePeers, TypeRole, TypeBeat,
 		TypeGatewayToken:
-		return badFrame("%s may not be sent by a peer", typ)
+		return badFrame("a peer must not send %s", typ)
 	}
 	switch {
 	case IsControl(typ):

@@ -19,9 +19,9 @@ const (
 	MaxType  = 64
 )
 
-// MaxNesting is how many levels of objects and lists a payload may have, itself included. Indenting adds spaces for
-// each level of each line, so without a limit a small frame would become gigabytes of text. A node of a tree has two
-// levels. The limit leaves room for slightly too deep trees, which have an error of their own.
+// MaxNesting limits the levels of objects and lists in a payload, which itself counts as one. Without a limit, a
+// small frame could become gigabytes of text when indented. A node of a tree has two levels. The limit admits trees
+// that are slightly too deep, so that they get the error for deep trees.
 const MaxNesting = 2*MaxTreeDepth + 16
 
 // Types of frames between a peer and the service. Receivers ignore unknown types.
@@ -44,7 +44,7 @@ const (
 type Frame struct {
 	V    int    `json:"v"`
 	Type string `json:"type"`
-	// ID is unique per sender and session. A result has the id of its command.
+	// ID is unique per sender and session. A result has the ID of its command.
 	ID string `json:"id,omitempty"`
 	// At is the time on the session's clock in ms; for a browser session that is Unix time.
 	At int64 `json:"at"`
@@ -58,7 +58,8 @@ type Frame struct {
 type Error struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	// Part is the part that permission_denied and disabled_by_user refer to: camera, microphone or speech.
+	// Part is the part of the glasses that permission_denied and disabled_by_user refer to: camera,
+	// microphone or speech.
 	Part string `json:"part,omitempty"`
 	// By is the cause of the refusal: ByPermission or BySwitch.
 	By string `json:"by,omitempty"`
@@ -68,27 +69,27 @@ type Error struct {
 func (e *Error) Error() string { return e.Message }
 
 // Parse decodes one text frame from a peer. On failure it returns an *Error with code bad_frame, and a frame that
-// contains the id if it could be read, so that the refusal can name it.
+// contains the ID if it could be read, so that the refusal can refer to it.
 func Parse(data []byte) (Frame, error) {
 	if len(data) > MaxFrame {
-		return Frame{}, badFrame("frame is %d bytes, the limit is %d", len(data), MaxFrame)
+		return Frame{}, badFrame("frame is %d bytes long, over the limit of %d", len(data), MaxFrame)
 	}
 	if !utf8.Valid(data) {
 		return Frame{}, badFrame("frame is not UTF-8")
 	}
 	var f Frame
 	if err := json.Unmarshal(data, &f); err != nil {
-		return Frame{}, badFrame("frame is not a JSON object of the form {v,type,id,at,payload}")
+		return Frame{}, badFrame("frame must be a JSON object of the form {v,type,id,at,payload}")
 	}
 	if !validWord(f.ID, MaxID) {
 		f.ID = ""
-		return f, badFrame("id is missing or not 1 to %d printable ASCII characters without spaces", MaxID)
+		return f, badFrame("id must be 1 to %d printable ASCII characters without spaces", MaxID)
 	}
 	if f.V != Version {
-		return f, badFrame("v is %d, this service speaks %d", f.V, Version)
+		return f, badFrame("v must be %[2]d, the version that this service supports, not %[1]d", f.V, Version)
 	}
 	if !validWord(f.Type, MaxType) {
-		return f, badFrame("type is missing or not 1 to %d printable ASCII characters without spaces", MaxType)
+		return f, badFrame("type must be 1 to %d printable ASCII characters without spaces", MaxType)
 	}
 	if f.At < 0 {
 		return f, badFrame("at is negative")
@@ -97,7 +98,7 @@ func Parse(data []byte) (Frame, error) {
 		f.Payload = json.RawMessage("{}")
 	}
 	if f.Payload[0] != '{' {
-		return f, badFrame("payload is not an object")
+		return f, badFrame("payload must be an object")
 	}
 	if TooDeep(f.Payload) {
 		return f, badFrame("payload is %s", tooDeep)
@@ -121,7 +122,7 @@ func New(typ, id string, at int64, payload any) (Frame, error) {
 	return Frame{V: Version, Type: typ, ID: id, At: at, Payload: raw}, nil
 }
 
-// TooDeep reports whether a payload, which must be valid JSON, has more than MaxNesting levels.
+// TooDeep reports whether payload, which must be valid JSON, has more than MaxNesting levels.
 func TooDeep(payload []byte) bool { return jsonlimit.Deeper(payload, MaxNesting) }
 
 var tooDeep = fmt.Sprintf("nested deeper than %d levels of objects and lists", MaxNesting)

@@ -171,3 +171,11 @@ func TestParse_AcceptsTheDeepestTree(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestModels_SayHowFarTheyAreProven(t *testing.T) {
+	for _, m := range glasses.Models() {
+		if m.Proof.State == "" || m.Proof.Reason == "" {
+			t.Errorf("%s: the proof is %+v, want a state and a reason", m.ID, m.Proof)
+		}
+	}
+}

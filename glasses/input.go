@@ -56,8 +56,8 @@ type Input struct {
 	Direction string `json:"direction,omitempty"`
 	// Side is the touch bar that was used, left or right, on glasses with two touch bars.
 	Side string `json:"side,omitempty"`
-	// Target is the id of the node that was tapped or selected, or that now has the focus. The glasses set it. A
-	// sim.input with only a target requests the inputs that move the focus to that target and select it.
+	// Target is the ID of the node that was tapped or selected, or that now has the focus. The glasses set it. A
+	// sim.input with only a target requests the inputs that select it.
 	Target string `json:"target,omitempty"`
 }
 
@@ -122,8 +122,8 @@ type (
 	// TranscriptionState is the payload of transcription.
 	TranscriptionState struct {
 		Running bool `json:"running"`
-		// Reason is the code that transcription.start would currently fail with. It is empty while transcription
-		// runs, and after the service ended it because a new app attached.
+		// Reason is the code with which transcription.start would fail now. It is empty while transcription
+		// runs, and if the service ended it because a new app attached.
 		Reason string `json:"reason,omitempty"`
 		// Part and By are the fields of that refusal.
 		Part string `json:"part,omitempty"`

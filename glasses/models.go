@@ -2,7 +2,7 @@ package glasses
 
 import "slices"
 
-// DeviceModel describes one kind of glasses. Any string may be an id; Models lists those that are built in.
+// DeviceModel describes one kind of glasses. Any string may be an ID; Models lists the built-in models.
 type DeviceModel struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -18,7 +18,10 @@ type DeviceModel struct {
 	// Fidelity maps each fact (panel, inputs, camera, microphone, speaker, motion, pace) to its source: measured,
 	// documented or guessed.
 	Fidelity map[string]string `json:"fidelity"`
-	// WithoutAddedFonts is set for glasses in a browser page, which cannot use the fonts added to this machine.
+	// Proof states how well the service has been proven with the real glasses.
+	Proof Proof `json:"-"`
+	// WithoutAddedFonts is set for glasses in a browser page, which cannot use fonts that the user added to
+	// this machine.
 	WithoutAddedFonts bool `json:"-"`
 }
 
@@ -39,7 +42,7 @@ type Panel struct {
 	TextWidth int `json:"textWidth,omitempty"`
 	TextLines int `json:"textLines,omitempty"`
 	// FullMs is how long the glasses take to show a whole picture, in ms; 0 if unknown. Its entry in Fidelity is
-	// "pace". Simulated glasses take this time only on request (pace real).
+	// "pace". Simulated glasses are this slow only on request (pace real).
 	FullMs int64 `json:"fullMs,omitempty"`
 }
 
@@ -75,14 +78,17 @@ func Models() []DeviceModel {
 			Inputs: []string{InputTap, InputSelect, InputNavigate, InputBack, InputCapture},
 			Camera: &Camera{3024, 4032}, Microphone: true, Speaker: true, Motion: true,
 			Fidelity: known("camera", Guessed),
+			Proof:    metaPhoneOnly,
 		},
 		{
 			ID: "rayban_meta", Name: "Ray-Ban Meta", Inputs: []string{InputTap, InputSwipe, InputCapture},
 			Camera: &Camera{3024, 4032}, Microphone: true, Speaker: true, Fidelity: known("inputs", Guessed),
+			Proof: metaPhoneOnly,
 		},
 		{
 			ID: "oakley_meta_hstn", Name: "Oakley Meta HSTN", Inputs: []string{InputTap, InputSwipe, InputCapture},
 			Camera: &Camera{3024, 4032}, Microphone: true, Speaker: true, Fidelity: known("inputs", Guessed),
+			Proof: metaPhoneOnly,
 		},
 		{
 			ID: "even_g1", Name: "Even G1",
@@ -92,11 +98,13 @@ func Models() []DeviceModel {
 				FullMs: 1600, // the vendor's own test; a user measured 3 s (EvenDemoApp, issue 36)
 			},
 			Inputs: []string{InputTap, InputDoubleTap, InputHold}, Microphone: true, Fidelity: known("pace", Measured),
+			Proof: emulated,
 		},
 		{
 			ID: "even_g2", Name: "Even G2",
 			Panel:  &Panel{Width: 576, Height: 288, Shape: ShapeRect, Colour: ColourGreen, Bits: 4, Additive: true},
 			Inputs: []string{InputTap, InputDoubleTap, InputNavigate}, Microphone: true, Fidelity: known(),
+			Proof: phoneOnly("the vendor offers apps inside its phone app, without access to Bluetooth"),
 		},
 		{
 			ID: "brilliant_frame", Name: "Brilliant Frame",
@@ -104,6 +112,7 @@ func Models() []DeviceModel {
 				FullMs: 8000}, // 527 packets, each acknowledged within a connection interval of 15 ms
 			Inputs: []string{InputTap}, Camera: &Camera{720, 720}, Microphone: true, Motion: true,
 			Fidelity: known("pace", Guessed),
+			Proof:    emulated,
 		},
 		{
 			ID: "brilliant_halo", Name: "Brilliant Halo",
@@ -111,6 +120,7 @@ func Models() []DeviceModel {
 				FullMs: 1000}, // 4 bits per pixel: 65 packets of 512 bytes at an interval of 15 ms
 			Inputs: []string{InputTap, InputDoubleTap, InputHold, InputSelect}, Camera: &Camera{640, 480},
 			Microphone: true, Speaker: true, Motion: true, Fidelity: known("pace", Guessed),
+			Proof: emulated,
 		},
 		{
 			ID: "android_xr_display", Name: "Android XR display glasses",
@@ -118,15 +128,45 @@ func Models() []DeviceModel {
 			Inputs: []string{InputTap, InputSwipe}, Camera: &Camera{1920, 1080},
 			Microphone: true, Speaker: true, Motion: true,
 			Fidelity: known("panel", Guessed, "camera", Guessed, "motion", Guessed),
+			Proof:    phoneOnly("apps are projected from an Android phone"),
 		},
 		{
 			ID: "system_audio", Name: "Bluetooth headset", Inputs: []string{}, Microphone: true, Speaker: true,
 			Fidelity: known(),
+			Proof:    Proof{ProofNone, "a headset has no panel or inputs of its own that this service could drive"},
 		},
 	}
 }
 
-// known returns the fidelity of a model: documented for every fact except those given as pairs of fact and fidelity.
+// Proof states how well this service has been proven with the real glasses of a device model.
+type Proof struct {
+	// State is one of the Proof constants.
+	State string `json:"state"`
+	// Reason explains the state.
+	Reason string `json:"reason"`
+}
+
+// States of a Proof.
+const (
+	// ProofEmulated: our driver passes its tests against an emulated peripheral; no run on hardware has been
+	// recorded.
+	ProofEmulated = "emulated"
+	// ProofPhoneOnly: only an app on a phone can reach the glasses. The app may act as the glasses (PROTOCOL.md).
+	ProofPhoneOnly = "phone_only"
+	// ProofNone: there is no driver.
+	ProofNone = "none"
+)
+
+var (
+	emulated = Proof{ProofEmulated, "built from the vendor's published protocol and proven against an emulated " +
+		"peripheral; not yet run on real glasses"}
+	metaPhoneOnly = phoneOnly("Meta's Device Access Toolkit works in phone apps only")
+)
+
+func phoneOnly(why string) Proof { return Proof{ProofPhoneOnly, why} }
+
+// known returns the fidelity of a model: documented for every fact, except for the facts in except, which lists
+// pairs of fact and fidelity.
 func known(except ...string) map[string]string {
 	marks := map[string]string{
 		"panel": Documented, "inputs": Documented, "camera": Documented,
@@ -138,7 +178,7 @@ func known(except ...string) map[string]string {
 	return marks
 }
 
-// ModelIDs returns the ids of Models.
+// ModelIDs returns the IDs of Models.
 func ModelIDs() []string { return namesOf(Models(), func(m DeviceModel) string { return m.ID }) }
 
 func namesOf[T any](list []T, name func(T) string) []string {
@@ -149,7 +189,7 @@ func namesOf[T any](list []T, name func(T) string) []string {
 	return names
 }
 
-// Model returns the device model with the given id.
+// Model returns the device model with this ID.
 func Model(id string) (DeviceModel, bool) {
 	for _, m := range Models() {
 		if m.ID == id {
@@ -157,6 +197,14 @@ func Model(id string) (DeviceModel, bool) {
 		}
 	}
 	return DeviceModel{}, false
+}
+
+// ProofOf returns the proof for a device model, which may be unknown.
+func ProofOf(deviceModel string) Proof {
+	if m, isKnown := Model(deviceModel); isKnown {
+		return m.Proof
+	}
+	return Proof{ProofNone, "there is no driver yet"}
 }
 
 // HasInput reports whether the model has this kind of input.

@@ -36,7 +36,7 @@ const (
 // the secret.
 func ParseHello(data []byte) (Hello, Frame, error) {
 	if len(data) > MaxHello {
-		return Hello{}, Frame{}, badFrame("hello is %d bytes, the limit is %d", len(data), MaxHello)
+		return Hello{}, Frame{}, badFrame("hello is %d bytes long, over the limit of %d", len(data), MaxHello)
 	}
 	f, err := Parse(data)
 	if err != nil {
@@ -47,18 +47,18 @@ func ParseHello(data []byte) (Hello, Frame, error) {
 	}
 	var h Hello
 	if err := json.Unmarshal(f.Payload, &h); err != nil {
-		return Hello{}, f, badFrame("hello payload is not {secret,app:{name,version},since}")
+		return Hello{}, f, badFrame("hello payload must be {secret,app:{name,version},since}")
 	}
 	if h.Secret == "" || len(h.Secret) > maxSecret {
 		return Hello{}, f, badFrame("hello has no secret")
 	}
 	if h.Since != nil && *h.Since < 0 {
-		return Hello{}, f, badFrame("hello since is negative")
+		return Hello{}, f, badFrame("hello since must not be negative")
 	}
 	h.App.Name = printable(h.App.Name, maxAppWord)
 	h.App.Version = printable(h.App.Version, maxAppWord)
 	if h.App.Name == "" {
-		return Hello{}, f, badFrame("hello has no app name")
+		return Hello{}, f, badFrame("hello must contain an app name")
 	}
 	return h, f, nil
 }
@@ -119,7 +119,7 @@ type ToolCalled struct {
 // MaxToolArguments limits the arguments in a row, in bytes.
 const MaxToolArguments = 4 << 10
 
-// NewToolCalled returns the payload for a call whose arguments are the given JSON text.
+// NewToolCalled returns the payload for a call. arguments is JSON text.
 func NewToolCalled(name, arguments string) ToolCalled {
 	var kept bytes.Buffer
 	if len(arguments) > MaxToolArguments || !strings.HasPrefix(strings.TrimSpace(arguments), "{") ||
@@ -167,7 +167,7 @@ type DeviceChange struct {
 	DeviceModel DeviceModel `json:"deviceModel"`
 }
 
-// Ack is the payload of ack: the frame with this id and kind is row Seq of the log.
+// Ack is the payload of ack: the frame with this ID and kind is row Seq of the log.
 type Ack struct {
 	ID   string `json:"id"`
 	Kind string `json:"kind"`

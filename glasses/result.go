@@ -15,15 +15,15 @@ type Result struct {
 
 	// Media describes the result of camera.photo or camera.video. Its bytes precede the result, in a binary media frame.
 	Media *Media `json:"media,omitempty"`
-	// State and View are the answer to sim.state and to every other sim.* change.
+	// State and View are set in the results of control frames (sim.*).
 	State *State `json:"state,omitempty"`
 	View  *View  `json:"view,omitempty"`
-	// Unconfirmed is why the panel may not show View: real glasses have not confirmed the picture, or a slow panel is
-	// still drawing it. It is omitted once the panel shows View.
+	// Unconfirmed is the reason why the panel may not show View: real glasses have not confirmed the picture, or a
+	// slow panel is still drawing it. It is omitted once the panel shows View.
 	Unconfirmed string `json:"unconfirmed,omitempty"`
 	// Confirmed is the view that the panel shows while the picture of View is being sent; nil if it is unknown.
 	Confirmed *View `json:"confirmed,omitempty"`
-	// Clock is the answer to sim.advance.
+	// Clock is set in the result of sim.advance.
 	Clock *Clock `json:"clock,omitempty"`
 	// Findings lists the parts of a display.show that the wearer cannot see or reach on this model, at most MaxFindings.
 	// MoreFindings counts further ones.
@@ -32,8 +32,8 @@ type Result struct {
 	// Superseded reports that a later change of the panel replaced this one before real glasses could show it.
 	Superseded bool `json:"superseded,omitempty"`
 	// LateMs is how late the command reached the glasses because of faults, a lossy link or an earlier late command.
-	// Faults are the injected faults that applied to it. Both are for readers of the log. Real glasses send neither,
-	// so apps ignore them.
+	// Faults are the injected faults that applied to it. Both are for readers of the log. Apps must not depend on
+	// them, because real glasses send neither.
 	LateMs int64   `json:"lateMs,omitempty"`
 	Faults []Fault `json:"faults,omitempty"`
 }
@@ -45,12 +45,12 @@ const MaxFindings = 20
 type Finding struct {
 	// Kind is one of the Finding constants.
 	Kind string `json:"kind"`
-	// Path is the path of the node in its tree, e.g. tree.children[0]. ID is its id, if it has one.
+	// Path is the path of the node in its tree, e.g. tree.children[0]. ID is its ID, if it has one.
 	Path string `json:"path"`
 	ID   string `json:"id,omitempty"`
 	// Text is the node's text, or the alt of an image.
 	Text string `json:"text,omitempty"`
-	// Missing names the characters of a missing_glyph, e.g. "ሀ U+1200 ETHIOPIC SYLLABLE HA"; pages omit the names.
+	// Missing lists the characters of a missing_glyph, e.g. "ሀ U+1200 ETHIOPIC SYLLABLE HA"; pages omit the names.
 	Missing string `json:"missing,omitempty"`
 }
 
@@ -60,7 +60,7 @@ func (f Finding) Message() string {
 		FindingClipped: "is never completely on the panel", FindingCut: "is a target that is never completely on the panel",
 		FindingBrokenWord:   "is a button with a broken word",
 		FindingUnreachable:  "is a target that the wearer's inputs do not reach",
-		FindingMissingGlyph: "has characters that no font here has: " + f.Missing,
+		FindingMissingGlyph: "contains characters that no font here contains: " + f.Missing,
 	}[f.Kind]
 	name := f.ID
 	if f.Text != "" {
@@ -98,10 +98,10 @@ type Media struct {
 func ParseResult(payload []byte) (Result, error) {
 	var r Result
 	if err := json.Unmarshal(payload, &r); err != nil {
-		return Result{}, badPayload("result payload is neither {ok:true} nor {error:{code,message}}")
+		return Result{}, badPayload("result payload must be {ok:true} or {error:{code,message}}")
 	}
 	if r.OK == (r.Error != nil) || (r.Error != nil && r.Error.Code == "") {
-		return Result{}, badPayload("result payload needs either ok:true or an error with a code")
+		return Result{}, badPayload("result payload must contain either ok:true or an error with a code")
 	}
 	return r, nil
 }
@@ -126,7 +126,7 @@ const (
 	CodePlatform         = "platform_error"    // the glasses or their platform failed
 )
 
-// CommandCodes returns the codes that a command can fail with. Faults may use the same codes.
+// CommandCodes returns the codes with which a command can fail. Faults use the same codes.
 func CommandCodes() []string {
 	return []string{CodeNotConnected, CodePermissionDenied, CodeThermalCritical, CodeHingeClosed, CodeBusy, CodePaused,
 		CodeDisabledByUser, CodeUnsupported, CodeTimeout, CodePlatform}
@@ -146,5 +146,5 @@ func plain(err error) string {
 		}
 		return fmt.Sprintf("%s is a %s", field, strings.Fields(typed.Value)[0])
 	}
-	return "it is not JSON"
+	return "not JSON"
 }

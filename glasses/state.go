@@ -20,7 +20,7 @@ type State struct {
 	Disabled []string `json:"disabled"`
 	// Running lists the active streams: audio, transcription, video, motion.
 	Running []string `json:"running"`
-	// Phrases are the phrases that the app announced last.
+	// Phrases lists the phrases of the app's latest phrases.announce.
 	Phrases []string `json:"phrases"`
 	// Faults lists the faults that still apply to commands.
 	Faults []Fault `json:"faults"`
@@ -102,8 +102,8 @@ func (s State) Seen(v View) View {
 // lost, the glasses keep their last picture, which cannot be changed; once the link is restored, the panel is clear.
 func PanelClears(from, to string) bool { return from == LinkLost && to != LinkLost }
 
-// AppState is the part of State that an app needs from the start. The welcome contains it, and an event reports each
-// later change.
+// AppState is the part of State that an app needs when it attaches. The welcome contains it, and events report later
+// changes.
 type AppState struct {
 	Battery Battery `json:"battery"`
 	Worn    bool    `json:"worn"`
@@ -145,7 +145,7 @@ func (g AppState) Patch() StatePatch {
 // Standing is the state that apps have set and that outlives a pair of glasses. When glasses attach, the service
 // restores it with a sim.standing that has this payload.
 type Standing struct {
-	// Phrases are the phrases that an app announced last.
+	// Phrases lists the phrases of the latest phrases.announce.
 	Phrases []string `json:"phrases"`
 	// Transcription is the transcription.start in effect; nil while transcription is off. The service omits it from
 	// sim.standing while no app is attached.

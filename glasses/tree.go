@@ -79,7 +79,7 @@ type Node struct {
 	Alt   string `json:"alt,omitempty"`
 	Icon  string `json:"icon,omitempty"`
 	Value int    `json:"value,omitempty"` // of progress
-	// Focus is the id of the target that is focused when the tree is shown. Only the root of a tree may have it.
+	// Focus is the ID of the target that is focused when the tree is shown. Only the root of a tree may have it.
 	Focus string `json:"focus,omitempty"`
 }
 
@@ -117,7 +117,7 @@ type Show struct {
 func ParseShow(payload []byte) (Show, error) {
 	var s Show
 	if err := json.Unmarshal(payload, &s); err != nil {
-		return Show{}, badPayload("display.show payload is not {tree:{type,...}}: %v", plain(err))
+		return Show{}, badPayload("display.show payload must be {tree:{type,...}}: %v", plain(err))
 	}
 	nodes := 0
 	if err := checkNode(s.Tree, "tree", 1, &nodes); err != nil {
@@ -126,7 +126,7 @@ func ParseShow(payload []byte) (Show, error) {
 	if focus := s.Tree.Focus; focus != "" && !slices.ContainsFunc(s.Tree.Targets(), func(n *Node) bool {
 		return n.ID == focus
 	}) {
-		return Show{}, badPayload("tree.focus names %.100q, but no button or list entry has this id", focus)
+		return Show{}, badPayload("tree.focus is %.100q, but no button or list entry has this id", focus)
 	}
 	return s, nil
 }
@@ -137,11 +137,11 @@ func checkNode(n Node, path string, depth int, nodes *int) error {
 	case !validWord(n.Type, MaxType):
 		return badPayload("%s has no type", path)
 	case depth > MaxTreeDepth:
-		return badPayload("the tree is deeper than %d", MaxTreeDepth)
+		return badPayload("the tree is more than %d levels deep", MaxTreeDepth)
 	case *nodes > MaxNodes:
 		return badPayload("the tree has more than %d nodes", MaxNodes)
 	case n.ID != "" && !validWord(n.ID, MaxID):
-		return badPayload("%s.id is not 1 to %d printable ASCII characters without spaces", path, MaxID)
+		return badPayload("%s.id must be 1 to %d printable ASCII characters without spaces", path, MaxID)
 	case n.Focus != "" && depth > 1:
 		return badPayload("%s.focus must be at the root: tree.focus", path)
 	}
@@ -166,7 +166,7 @@ func checkNodeFields(n Node, path string) error {
 		{"grow", n.Grow, MaxGrow}, {"value", n.Value, 100},
 	} {
 		if f.v < 0 || f.v > f.high {
-			return badPayload("%s.%s is %d, must be from 0 to %d", path, f.name, f.v, f.high)
+			return badPayload("%[1]s.%[2]s must be from 0 to %[4]d, not %[3]d", path, f.name, f.v, f.high)
 		}
 	}
 	for _, f := range []enum{
@@ -180,14 +180,14 @@ func checkNodeFields(n Node, path string) error {
 		}
 	}
 	if checkLanguage(n.Language) != nil {
-		return badPayload("%s.language is not a BCP 47 tag", path)
+		return badPayload("%s.language must be a BCP 47 tag", path)
 	}
 	if _, ok := ParseColour(n.Colour); n.Colour != "" && !ok {
-		return badPayload("%s.colour is not #rrggbb", path)
+		return badPayload("%s.colour must be #rrggbb", path)
 	}
 	if n.Type == NodeImage {
 		if _, err := base64.StdEncoding.DecodeString(n.Data); err != nil || n.Data == "" {
-			return badPayload("%s.data is not the base64 of a PNG or JPEG", path)
+			return badPayload("%s.data must be the base64 of a PNG or JPEG", path)
 		}
 	}
 	return nil
@@ -210,7 +210,7 @@ type enum struct {
 
 func (e enum) check() *Error {
 	if e.value != "" && !slices.Contains(e.allowed, e.value) {
-		return badPayload("%s is not one of %v", e.name, e.allowed)
+		return badPayload("%s must be one of %v", e.name, e.allowed)
 	}
 	return nil
 }

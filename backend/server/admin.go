@@ -18,18 +18,19 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/config"
 	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/db"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/secret"
-	"github.com/service-dev/service/backend/internal/sqlstore"
+	"github.com/service-dev/service/backend/internal/telemetry"
 )
 
 func adminCommand() *cobra.Command {
-	admin := &cobra.Command{Use: "admin", Short: "Manage accounts, links, credit, passwords and the credentials' keys, " +
+	admin := &cobra.Command{Use: "admin", Short: "Manage accounts, links, credit, passwords and keys, and summarise usage, " +
 		"directly on the database"}
 	admin.AddCommand(accountCommand(), linksCommand(), revokeCommand(),
 		activeCommand("suspend", "Suspend an account: sign-ins and its links are refused until restore", false),
 		activeCommand("restore", "Restore a suspended account together with its links", true), trailCommand(),
-		creditCommand(), ledgerCommand(), resetLinkCommand(), rotateCredentialsKey(), replaceKeyCommand())
+		creditCommand(), ledgerCommand(), telemetryCommand(), resetLinkCommand(), rotateCredentialsKey(), replaceKeyCommand())
 	return admin
 }
 
@@ -39,6 +40,7 @@ type operator struct {
 	accounts *account.Service
 	links    *link.Service
 	credit   *credit.Ledger
+	usage    *telemetry.Service
 	out      io.Writer
 	json     bool
 }
@@ -50,9 +52,9 @@ func operate(cmd *cobra.Command, needsKey bool, f func(ctx context.Context, o op
 	if err != nil {
 		return err
 	}
-	return withStore(cmd, c, func(s *sqlstore.Store) error {
+	return withDatabase(cmd, c, func(d *db.DB) error {
 		if needsKey {
-			if err := checkKey(cmd.Context(), s, c.HMACKey); err != nil {
+			if err := checkKey(cmd.Context(), d, c.HMACKey); err != nil {
 				return err
 			}
 		}
@@ -61,14 +63,16 @@ func operate(cmd *cobra.Command, needsKey bool, f func(ctx context.Context, o op
 			return err
 		}
 		hash, quiet := secret.NewHasher(c.HMACKey), slog.New(slog.DiscardHandler)
-		ledger, err := app.NewLedger(c, s, quiet, nil)
+		ledger, err := app.NewLedger(c, d, quiet, nil)
 		if err != nil {
 			return err
 		}
 		return f(cmd.Context(), operator{
 			credit:   ledger,
-			accounts: account.NewService(s, hash, quiet, nil), links: link.NewService(s, s, hash, link.Settings{}, quiet, nil),
-			out: cmd.OutOrStdout(), json: asJSON,
+			accounts: account.New(account.Options{Store: account.NewStore(d), Hasher: hash, Log: quiet}),
+			links:    link.New(link.Options{Store: link.NewStore(d), Hasher: hash, Log: quiet}),
+			usage:    telemetry.New(telemetry.Options{Store: telemetry.NewStore(d), Hasher: hash, Log: quiet}),
+			out:      cmd.OutOrStdout(), json: asJSON,
 		})
 	})
 }
@@ -86,11 +90,11 @@ func operateOn(cmd *cobra.Command, idOrEmail string, needsKey bool,
 }
 
 // checkKey returns an error unless the configured key belongs to the database.
-func checkKey(ctx context.Context, s *sqlstore.Store, key []byte) error {
+func checkKey(ctx context.Context, d *db.DB, key []byte) error {
 	if len(key) == 0 {
 		return ErrNoKey
 	}
-	return s.CheckKey(ctx, secret.NewHasher(key).Check())
+	return d.CheckKey(ctx, secret.NewHasher(key).Check())
 }
 
 // configured returns the RunE of a command that reads the settings.
@@ -104,13 +108,13 @@ func configured(run func(*cobra.Command, config.Config, []string) error) func(*c
 	}
 }
 
-func withStore(cmd *cobra.Command, c config.Config, f func(*sqlstore.Store) error) error {
-	s, err := sqlstore.Attach(cmd.Context(), c.Database)
+func withDatabase(cmd *cobra.Command, c config.Config, f func(*db.DB) error) error {
+	d, err := db.Attach(cmd.Context(), c.Database)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-	return f(s)
+	defer d.Close()
+	return f(d)
 }
 
 // withJSON adds the flag --json, which operate reads.

@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/backend/internal/db"
 	"github.com/service-dev/service/backend/internal/secret"
-	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
 // resetLinkCommand is for operators without a mail server, who send the link to the user themselves.
@@ -19,12 +19,13 @@ func resetLinkCommand() *cobra.Command {
 		Use: "reset-link EMAIL", Short: "Print a one-time link to set a new password, valid for an hour; keep it " +
 			"secret", Args: cobra.ExactArgs(1),
 		RunE: configured(func(cmd *cobra.Command, c config.Config, args []string) error {
-			return withStore(cmd, c, func(s *sqlstore.Store) error {
+			return withDatabase(cmd, c, func(d *db.DB) error {
 				// The server rejects a link created with another key.
-				if err := checkKey(cmd.Context(), s, c.HMACKey); err != nil {
+				if err := checkKey(cmd.Context(), d, c.HMACKey); err != nil {
 					return err
 				}
-				accounts := account.NewService(s, secret.NewHasher(c.HMACKey), slog.New(slog.DiscardHandler), nil)
+				accounts := account.New(account.Options{Store: account.NewStore(d),
+					Hasher: secret.NewHasher(c.HMACKey), Log: slog.New(slog.DiscardHandler)})
 				accounts.SiteURL = c.SiteURL
 				link, err := accounts.ResetLink(cmd.Context(), args[0], audit.Operator())
 				if err = explain(err, account.ErrNotFound, "no account has that e-mail address"); err != nil {

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/db"
 	"github.com/service-dev/service/backend/internal/secret"
-	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
 // The link that the operator's command prints works on the server exactly once.
@@ -19,12 +19,12 @@ func TestAdminResetLink(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "service.db")
 	key := make([]byte, 32)
 	quiet := slog.New(slog.DiscardHandler)
-	store, err := sqlstore.Open(t.Context(), file, quiet)
+	store, err := db.Open(t.Context(), file, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	accounts := account.NewService(store, secret.NewHasher(key), quiet, nil)
+	accounts := account.New(account.Options{Store: account.NewStore(store), Hasher: secret.NewHasher(key), Log: quiet})
 	if _, err := accounts.SignUp(t.Context(), "ada@example.org", "correct horse battery"); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/config"
 	"github.com/service-dev/service/backend/internal/credentials"
-	"github.com/service-dev/service/backend/internal/sqlstore"
+	"github.com/service-dev/service/backend/internal/db"
 )
 
 // rotateCredentialsKey encrypts stored credentials with the first key of the key file.
@@ -30,8 +30,9 @@ Stored credentials that cannot be decrypted are listed and not changed.`,
 			if keys.Empty() {
 				return fmt.Errorf("%w: name the key file with --credentials-key-file", credentials.ErrNotConfigured)
 			}
-			return withStore(cmd, c, func(s *sqlstore.Store) error {
-				return rotate(cmd, credentials.New(credentials.Options{Store: s, Keys: keys, Log: slog.New(slog.DiscardHandler)}),
+			return withDatabase(cmd, c, func(d *db.DB) error {
+				return rotate(cmd, credentials.New(credentials.Options{Store: credentials.NewStore(d), Keys: keys,
+					Log: slog.New(slog.DiscardHandler)}),
 					keys)
 			})
 		}),

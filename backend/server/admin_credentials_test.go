@@ -11,27 +11,28 @@ import (
 	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/backend/internal/db"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/secret"
-	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
 // The operator puts a new key first, rotates while the server runs, and removes the old key.
 func TestAdminRotateCredentialsKey(t *testing.T) {
 	dir := t.TempDir()
 	database, keyFile := filepath.Join(dir, "service.db"), filepath.Join(dir, "keys")
-	store, err := sqlstore.Open(t.Context(), database, slog.New(slog.DiscardHandler))
+	store, err := db.Open(t.Context(), database, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer store.Close()
 	ada := account.Account{ID: "ada-id", Email: "ada@example.org", PasswordHash: "x", Active: true, CreatedAt: time.Now()}
-	if err := store.InsertAccount(t.Context(), ada); err != nil {
+	if err := account.NewStore(store).InsertAccount(t.Context(), ada); err != nil {
 		t.Fatal(err)
 	}
 	hasher := secret.NewHasher(make([]byte, 32))
 	const app = "com.example.app"
-	if _, err := (&projects.Service{Store: store, Hasher: hasher, Now: time.Now}).MintKey(t.Context(), ada.ID, app, "x", audit.Person()); err != nil {
+	if _, err := (&projects.Service{Store: projects.NewStore(store), Hasher: hasher, Now: time.Now}).MintKey(t.Context(),
+		ada.ID, app, "x", audit.Person()); err != nil {
 		t.Fatal(err)
 	}
 	old, next := strings.Repeat("01", 32)+"\n", strings.Repeat("02", 32)+"\n"
@@ -45,7 +46,8 @@ func TestAdminRotateCredentialsKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return credentials.New(credentials.Options{Store: store, Hasher: hasher, Keys: keys, Providers: providers})
+		return credentials.New(credentials.Options{Store: credentials.NewStore(store), Hasher: hasher, Keys: keys,
+			Providers: providers})
 	}
 	const value = "sk-canary-value-of-a-credential"
 	if err := with(old).Set(t.Context(), ada.ID, app, "openai", value, "", audit.Person()); err != nil {
@@ -58,7 +60,7 @@ func TestAdminRotateCredentialsKey(t *testing.T) {
 	}{
 		{"", 1, []string{"no key"}},
 		{"nonsense", 1, []string{"line 1"}},
-		{next, 1, []string{"rewrapped 0", "is not in the key file"}},
+		{next, 1, []string{"rewrapped 0", "is missing from the key file"}},
 		{old, 0, []string{"rewrapped 0", "nothing can be removed"}},
 		{next + old, 0, []string{"rewrapped 1", "may be removed", "key 2 ("}},
 		{next + old, 0, []string{"rewrapped 0", "may be removed", "key 2 ("}},
@@ -87,19 +89,20 @@ func TestAdminRotateCredentialsKey(t *testing.T) {
 	}
 	t.Setenv("SERVICE_BACKEND_CREDENTIALS_KEY", "")
 	const other = "com.example.damaged"
-	if _, err := (&projects.Service{Store: store, Hasher: hasher, Now: time.Now}).MintKey(t.Context(), ada.ID, other, "x", audit.Person()); err != nil {
+	if _, err := (&projects.Service{Store: projects.NewStore(store), Hasher: hasher, Now: time.Now}).MintKey(t.Context(),
+		ada.ID, other, "x", audit.Person()); err != nil {
 		t.Fatal(err)
 	}
 	if err := with(old).Set(t.Context(), ada.ID, other, "openai", value, "", audit.Person()); err != nil {
 		t.Fatal(err)
 	}
-	stored, err := store.Credential(t.Context(), ada.ID, other, "openai")
+	stored, err := credentials.NewStore(store).Credential(t.Context(), ada.ID, other, "openai")
 	if err != nil {
 		t.Fatal(err)
 	}
 	whole := stored.Wrapped
 	stored.Wrapped = "1.AAAA"
-	if ok, err := store.Rewrap(t.Context(), stored, whole); err != nil || !ok {
+	if ok, err := credentials.NewStore(store).Rewrap(t.Context(), stored, whole); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
 	if err := os.WriteFile(keyFile, []byte(next+old), 0o600); err != nil {

@@ -34,7 +34,7 @@ func TestAdminCredit_BooksOnceByReference(t *testing.T) {
 	if c := d.creditOf("--take", "1.5", "--reference", "refund of INV-7"); c.Balance != 5_500_000 {
 		t.Errorf("after --take: got %+v, want a balance of 5.50 USD", c)
 	}
-	entries, err := d.store.AuditEntries(t.Context(), d.ada.ID, audit.Filter{Limit: 10})
+	entries, err := audit.NewStore(d.db).AuditEntries(t.Context(), d.ada.ID, audit.Filter{Limit: 10})
 	if err != nil || len(entries) != 3 || entries[2].Action != "account.created" ||
 		entries[1].Summary != "added 5.00 USD of credit (INV-7)" || entries[0].Action != "credit.taken" || entries[0].Actor != audit.Operator() {
 		t.Errorf("got audit entries %+v, error %v; want one for each change", entries, err)

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/backend/internal/db"
 	"github.com/service-dev/service/backend/internal/secret"
-	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
 // replaceKeyCommand replaces a key that was lost or leaked.
@@ -25,8 +25,8 @@ erase them on request. Stop every server first.`,
 			if len(c.HMACKey) == 0 {
 				return ErrNoKey
 			}
-			return withStore(cmd, c, func(s *sqlstore.Store) error {
-				changed, err := s.ReplaceKey(cmd.Context(), secret.NewHasher(c.HMACKey).Check())
+			return withDatabase(cmd, c, func(d *db.DB) error {
+				changed, err := d.ReplaceKey(cmd.Context(), secret.NewHasher(c.HMACKey).Check())
 				if err != nil {
 					return err
 				}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/app"
 	"github.com/service-dev/service/backend/internal/config"
 	"github.com/service-dev/service/internal/loopback"
@@ -51,7 +52,7 @@ func TestAnotherKeyIsRefused(t *testing.T) {
 		}
 	}
 	refused(other)
-	if a, err := d.store.AccountByID(t.Context(), "ada-id"); err != nil || !a.Active {
+	if a, err := account.NewStore(d.db).AccountByID(t.Context(), "ada-id"); err != nil || !a.Active {
 		t.Errorf("got account %+v, error %v; want it still active", a, err)
 	}
 	t.Setenv("SERVICE_BACKEND_HMAC_KEY", testKey)

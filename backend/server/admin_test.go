@@ -14,9 +14,9 @@ import (
 
 	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/db"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/secret"
-	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
 // desk runs the operator's commands while a server has the database open. Their changes apply from the server's next
@@ -24,7 +24,7 @@ import (
 type desk struct {
 	*testing.T
 	file  string
-	store *sqlstore.Store
+	db    *db.DB
 	links *link.Service
 	ada   account.Account
 }
@@ -36,16 +36,17 @@ func newDesk(t *testing.T) *desk {
 		ID: "ada-id", Email: "ada@example.org", PasswordHash: "x", Active: true, CreatedAt: time.Now()}}
 	quiet := slog.New(slog.DiscardHandler)
 	var err error
-	if d.store, err = sqlstore.Open(t.Context(), d.file, quiet); err != nil {
+	if d.db, err = db.Open(t.Context(), d.file, quiet); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { d.store.Close() })
+	t.Cleanup(func() { d.db.Close() })
 	key, err := hex.DecodeString(testKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.links = link.NewService(d.store, d.store, secret.NewHasher(key), link.Settings{CodeTTL: time.Minute, PollInterval: time.Second}, quiet, nil)
-	if err := d.store.InsertAccount(t.Context(), d.ada); err != nil {
+	d.links = link.New(link.Options{Store: link.NewStore(d.db), Hasher: secret.NewHasher(key),
+		Settings: link.Settings{CodeTTL: time.Minute, PollInterval: time.Second}, Log: quiet})
+	if err := account.NewStore(d.db).InsertAccount(t.Context(), d.ada); err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -128,7 +129,7 @@ func TestAdminLooksAfterAccounts(t *testing.T) {
 		}
 	}
 	var actions []string
-	entries, err := d.store.AuditEntries(t.Context(), d.ada.ID, audit.Filter{Limit: 100})
+	entries, err := audit.NewStore(d.db).AuditEntries(t.Context(), d.ada.ID, audit.Filter{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +242,8 @@ func TestAdminTrailTellsOfADatabaseThatIsAway(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	quiet := slog.New(slog.DiscardHandler)
-	o := operator{accounts: account.NewService(d.store, secret.NewHasher(nil), quiet, nil), links: d.links, out: io.Discard}
+	o := operator{accounts: account.New(account.Options{Store: account.NewStore(d.db), Hasher: secret.NewHasher(nil),
+		Log: quiet}), links: d.links, out: io.Discard}
 	if err := o.tellTrail(ctx, link.Asked{Limit: 1}, "ada-id"); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context.Canceled", err)
 	}

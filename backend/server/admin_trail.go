@@ -45,7 +45,7 @@ hashes in the listing mean the same code, link, account or address.`,
 			return operate(cmd, true, func(ctx context.Context, o operator) error { return o.tellTrail(ctx, asked, who) })
 		},
 	}
-	trail.Flags().StringVar(&asked.UserCode, "code", "", "user code, as shown to the person")
+	trail.Flags().StringVar(&asked.UserCode, "code", "", "user code, as shown to the user")
 	trail.Flags().StringVar(&who, "account", "", "account id or e-mail address; also the id of a deleted account")
 	trail.Flags().StringVar(&asked.LinkID, "link", "", "id of a link")
 	trail.Flags().StringVar(&asked.Address, "address", "", "network address that a call came from")

@@ -21,9 +21,9 @@ import (
 
 	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/db"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/secret"
-	"github.com/service-dev/service/backend/internal/sqlstore"
 	"github.com/service-dev/service/test/enginetest"
 	"github.com/service-dev/service/test/llmtest"
 	"github.com/service-dev/service/test/reaper"
@@ -59,15 +59,16 @@ func newServers(t *testing.T, database string) *servers {
 	t.Cleanup(cancel)
 	s := &servers{T: t, ctx: ctx, database: database, provider: llmtest.Start()}
 	t.Cleanup(s.provider.Close)
-	store, err := sqlstore.Open(ctx, database, slog.New(slog.DiscardHandler))
+	store, err := db.Open(ctx, database, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	hash, err := hex.DecodeString(testKey)
 	now := time.Now()
-	err = errors.Join(err, store.InsertAccount(ctx, account.Account{ID: "ada-id", Email: "ada@example.org",
+	err = errors.Join(err, account.NewStore(store).InsertAccount(ctx, account.Account{ID: "ada-id",
+		Email:        "ada@example.org",
 		PasswordHash: "x", Active: true, PrivacyAccepted: now, CreatedAt: now}))
-	keys := &projects.Service{Store: store, Hasher: secret.NewHasher(hash), Now: time.Now}
+	keys := &projects.Service{Store: projects.NewStore(store), Hasher: secret.NewHasher(hash), Now: time.Now}
 	key, keyErr := keys.MintKey(ctx, "ada-id", processProject, "app", audit.Person())
 	if err = errors.Join(err, keyErr, store.Close()); err != nil {
 		t.Fatal(err)

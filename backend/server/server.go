@@ -14,7 +14,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/app"
 	"github.com/service-dev/service/backend/internal/config"
-	"github.com/service-dev/service/backend/internal/sqlstore"
+	"github.com/service-dev/service/backend/internal/db"
 	"github.com/service-dev/service/internal/loopback"
 )
 
@@ -85,7 +85,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	})
 	if err != nil {
 		_ = loopback.Close(listeners)
-		if errors.Is(err, sqlstore.ErrOtherKey) {
+		if errors.Is(err, db.ErrOtherKey) {
 			return nil, &otherKeyError{database: settings.Database, key: filepath.Join(o.DataDir, keyFile)}
 		}
 		return nil, err
@@ -102,7 +102,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 }
 
 // ErrOtherKey reports that a data directory's key does not match its database. A retry does not help.
-var ErrOtherKey = sqlstore.ErrOtherKey
+var ErrOtherKey = db.ErrOtherKey
 
 // otherKeyError is ErrOtherKey with a text for users who have never set a key.
 type otherKeyError struct{ database, key string }

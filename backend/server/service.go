@@ -15,6 +15,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/config"
 	"github.com/service-dev/service/backend/internal/osservice"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // exitCode is the error of a command that has already printed its result.
@@ -92,11 +93,11 @@ func onlyOwnFlags(cmd *cobra.Command, action string) (err error) {
 		if f.Name == "json" || action == "install" && (f.Name == "config" || f.Name == "user") {
 			return
 		}
-		err = &osservice.Error{Code: "bad_flag", Message: "service " + action + " takes no --" + f.Name,
-			FixHint: "write the setting to the settings file"}
+		err = &problem.Error{Code: "bad_flag", Message: "service " + action + " takes no --" + f.Name,
+			FixHint: "Write the setting to the settings file."}
 		if f.Name == "config" {
-			err = &osservice.Error{Code: "bad_flag", Message: "service " + action + " takes no --config",
-				FixHint: "omit it: the installed service has its own settings file"}
+			err = &problem.Error{Code: "bad_flag", Message: "service " + action + " takes no --config",
+				FixHint: "Omit it: the installed service has its own settings file."}
 		}
 	})
 	return err
@@ -104,20 +105,21 @@ func onlyOwnFlags(cmd *cobra.Command, action string) (err error) {
 
 // refuse prints an error with its fix hint.
 func refuse(cmd *cobra.Command, err error, asJSON bool) error {
-	code, problem := exitUnknown, &osservice.Error{Code: "service_failed", Message: err.Error()}
-	errors.As(err, &problem)
-	if problem.Code == osservice.CodeNotInstalled {
+	code, refused := exitUnknown, &problem.Error{Code: "service_failed", Message: err.Error()}
+	errors.As(err, &refused)
+	if problem.Of(refused.Code).Negative {
 		code = exitNo
 	}
 	if asJSON {
-		if err := printJSON(cmd.OutOrStdout(), map[string]any{"error": problem}); err != nil {
+		if err := printJSON(cmd.OutOrStdout(), map[string]any{"error": map[string]string{
+			"code": refused.Code, "message": refused.Message, "fixHint": refused.FixHint}}); err != nil {
 			return err
 		}
 		return code
 	}
-	fmt.Fprintln(cmd.ErrOrStderr(), "service-backend:", problem.Message)
-	if problem.FixHint != "" {
-		fmt.Fprintln(cmd.ErrOrStderr(), "  next:", problem.FixHint)
+	fmt.Fprintln(cmd.ErrOrStderr(), "service-backend:", refused.Message)
+	if hint := refused.FixHint; hint != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), "  next:", strings.ToLower(hint[:1])+strings.TrimSuffix(hint[1:], "."))
 	}
 	return code
 }

@@ -26,11 +26,10 @@ func realKinds() (list []realKind) {
 
 // problemTexts returns, by code, the reason why real glasses cannot be connected and what to do about it.
 func problemTexts() map[string]string {
-	sentence := func(text string) string { return strings.ToUpper(text[:1]) + text[1:] + "." }
 	texts := map[string]string{}
 	for _, code := range driver.Problems() {
 		message, fixHint := driver.ProblemText(code)
-		texts[code] = sentence(message) + " " + sentence(fixHint)
+		texts[code] = strings.ToUpper(message[:1]) + message[1:] + ". " + fixHint
 	}
 	return texts
 }

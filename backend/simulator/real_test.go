@@ -12,6 +12,7 @@ import (
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/driver"
 	"github.com/service-dev/service/glasses/render"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/test/glassestest/peripheral"
 	"github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
@@ -50,7 +51,7 @@ func (r *realTest) run(ms int64) {
 			for _, o := range arm.Take() {
 				e := driver.Event{Kind: driver.Notified, Link: key, Data: o.Value}
 				if o.Dropped {
-					e = driver.Event{Kind: driver.LinkDown, Link: key, Problem: driver.ProblemLost}
+					e = driver.Event{Kind: driver.LinkDown, Link: key, Problem: problem.CodeLost}
 				}
 				r.p.event(r.now, e)
 			}
@@ -242,7 +243,7 @@ func TestIdentify(t *testing.T) {
 func TestProblemTexts_AreSentences(t *testing.T) {
 	texts := problemTexts()
 	const want = "Bluetooth is switched off. Switch it on; glasses that were connected then connect by themselves."
-	if got := texts[driver.ProblemRadioOff]; got != want || len(texts) != len(driver.Problems()) {
+	if got := texts[problem.CodeRadioOff]; got != want || len(texts) != len(driver.Problems()) {
 		t.Errorf("got %q and %d texts, want %q and one for each problem", got, len(texts), want)
 	}
 }

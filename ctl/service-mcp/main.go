@@ -12,6 +12,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/stdioproxy"
 	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/programpath"
 	"github.com/service-dev/service/internal/rendezvous"
 )
@@ -67,7 +68,12 @@ func serve(toolset string) int {
 		Orphaned: func() { dialer.AwaitParent(parent) },
 		Starting: func() bool { return !daemon.Held() },
 		Running:  func() bool { return findErr == nil && daemon.Held() },
-		Explain:  func(err error) *stdioproxy.Failure { return explain(daemon, err) },
+		Explain: func(err error) *problem.Error {
+			if errors.Is(err, stdioproxy.ErrSilent) {
+				return daemon.NotResponding()
+			}
+			return nil
+		},
 		Handshake: stdioproxy.Handshake{Client: "service-mcp", Version: buildinfo.Version, Cwd: cwd,
 			Env: rendezvous.Environ(), Toolset: toolset, Agent: rendezvous.AgentID()},
 		Connect: func(ctx context.Context) (dialer.Conn, error) {
@@ -78,8 +84,7 @@ func serve(toolset string) int {
 			return daemon.Connect(ctx, daemon.Paths.MCP)
 		},
 	})
-	var sandbox *dialer.SandboxError
-	if err := p.Open(ctx); errors.As(err, &sandbox) && readable(daemon.Paths.Dir) {
+	if err := p.Open(ctx); problem.CodeOf(err) == problem.CodeSandboxBlocked && readable(daemon.Paths.Dir) {
 		// Stdin has not been read yet, so another program can still use it.
 		restore()
 		if code := run("serviced", inProcess(toolset)); code != 2 {
@@ -137,16 +142,4 @@ func inProcess(toolset string) []string {
 func readable(dir string) bool {
 	_, err := os.Lstat(dir + string(os.PathSeparator) + ".")
 	return !errors.Is(err, os.ErrPermission)
-}
-
-// explain describes to the agent why there is no daemon. It returns nil for errors without a known cause.
-func explain(daemon dialer.Daemon, err error) *stdioproxy.Failure {
-	if errors.Is(err, stdioproxy.ErrSilent) {
-		err = daemon.NotResponding()
-	}
-	if p, ok := dialer.ProblemOf(err); ok {
-		f := stdioproxy.Failure(p)
-		return &f
-	}
-	return nil
 }

@@ -12,9 +12,9 @@ import (
 	"slices"
 
 	"github.com/service-dev/service/daemon/internal/app"
-	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/osservice"
 	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/rendezvous"
 	"github.com/service-dev/service/internal/supervised"
 )
@@ -110,7 +110,7 @@ func control(action string, stdout, stderr io.Writer) int {
 	ctx, stop := osservice.WithSignals(context.Background())
 	defer stop()
 	report, err := osservice.Control(ctx, action)
-	var refused *osservice.Error
+	var refused *problem.Error
 	switch {
 	case errors.As(err, &refused):
 		_ = json.NewEncoder(stdout).Encode(map[string]any{
@@ -145,8 +145,7 @@ func exit(err error, stderr io.Writer) int {
 		return 0
 	}
 	fmt.Fprintf(stderr, "serviced: %v\n", err)
-	var setting *config.Error
-	if errors.As(err, &setting) {
+	if problem.CodeOf(err) == problem.CodeInvalidConfig {
 		return 2
 	}
 	return 1

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Answer is a script's response to a request.
@@ -28,14 +30,16 @@ type Call struct {
 	Arguments string
 }
 
-// Usage counts tokens. A script has no tokenizer, so four bytes of text count as one token.
+// Usage counts tokens. It counts four bytes of text as one token, because a script has no
+// tokenizer.
 type Usage struct {
 	In    int `json:"prompt_tokens"`
 	Out   int `json:"completion_tokens"`
 	Total int `json:"total_tokens"`
 }
 
-// Answer returns the answer of the first rule that matches. It depends only on the script and the request.
+// Answer returns the answer of the first rule that matches r. It depends only on the script and the
+// request.
 func (s *Script) Answer(r *Request) Answer {
 	for i := range s.Rules {
 		if s.Rules[i].When.holds(r) {
@@ -46,7 +50,7 @@ func (s *Script) Answer(r *Request) Answer {
 	if r.toolResult != "" {
 		what = "a result of " + r.toolResult
 	}
-	return Answer{Failure: invalid(CodeNoRule, "messages",
+	return Answer{Failure: invalid(problem.CodeNoRule, "messages",
 		"no rule of the assistant script matches %s: add one, or a last one with when {\"always\": true}", what)}
 }
 
@@ -63,7 +67,7 @@ func (reply *Reply) answer(r *Request, rule int) Answer {
 	size := len(a.Text)
 	for _, c := range calls {
 		if !slices.Contains(r.tools, c.Name) {
-			return Answer{Failure: invalid(CodeToolNotOffered, "tools",
+			return Answer{Failure: invalid(problem.CodeToolNotOffered, "tools",
 				"rules[%d] of the assistant script calls %s, which the request does not offer", rule, c.Name)}
 		}
 		call := Call{ID: fmt.Sprintf("call_%d", r.toolCalls+len(a.Calls)+1), Name: c.Name, Arguments: c.arguments()}
@@ -142,8 +146,8 @@ type (
 	}
 )
 
-// Completion returns the whole answer as a chat.completion with the given id. created is the creation time as a Unix
-// time in seconds.
+// Completion returns the whole answer as a chat.completion with this ID. created is the creation time as a Unix time
+// in seconds.
 func (a *Answer) Completion(id string, created int64) []byte {
 	m := message{Role: "assistant"}
 	if a.Text != "" {
@@ -185,8 +189,8 @@ func (a *Answer) Events(id string, created int64, includeUsage bool) [][]byte {
 	return append(events, []byte("data: [DONE]\n\n"))
 }
 
-// encode encodes a type of this package, which always succeeds. It does not escape characters for HTML, because that
-// could make a script exceed its size limit.
+// encode returns v as JSON. v must be of a type of this package, so encoding cannot fail. It does not escape
+// characters for HTML, because that could make a script exceed its size limit.
 func encode(v any) []byte {
 	var data bytes.Buffer
 	e := json.NewEncoder(&data)

@@ -14,27 +14,19 @@ type Failure struct {
 	Type, Code, Message string
 	// Param is the invalid field of the request, if any.
 	Param string
-	// RetryAfter is in seconds; it is 0 if retrying later does not help.
+	// RetryAfter is in seconds, or 0 if a later retry does not help.
 	RetryAfter int
 }
 
 // Error returns the message.
 func (f *Failure) Error() string { return f.Message }
 
-// Error codes for failures that the script itself causes.
-const (
-	CodeNoRule         = "script_no_rule"
-	CodeToolNotOffered = "script_tool_not_offered"
-	codeInvalidJSON    = "invalid_json"
-	codeInvalidValue   = "invalid_value"
-)
-
 // refusals maps the gateway error codes that a script may use to the rest of the gateway's error response.
 var refusals = map[string]Failure{
 	"no_credit": {Status: http.StatusPaymentRequired, Type: "insufficient_quota",
 		Message: "the account has too little credit for this call"},
 	"credit_reserved": {Status: http.StatusTooManyRequests, Type: "rate_limit_error", RetryAfter: 1,
-		Message: "what is left of the account's credit is reserved for calls in flight: try again when they have ended"},
+		Message: "the rest of the account's credit is reserved for calls in flight: try again when they have ended"},
 	"credit_locked": {Status: http.StatusForbidden, Type: "permission_error",
 		Message: "the account's owner has to confirm the mail address before credit can be spent"},
 	"cap_reached": {Status: http.StatusPaymentRequired, Type: "insufficient_quota",
@@ -57,7 +49,7 @@ var refusals = map[string]Failure{
 		Message: "the provider refused the request"},
 }
 
-// Codes returns the error codes that a rule can use, sorted.
+// Codes returns the sorted error codes that a rule can use.
 func Codes() []string {
 	var list []string
 	for code := range refusals {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // IDs of the model that a script implements.
@@ -71,9 +73,9 @@ func ParseRequest(body []byte) (*Request, error) {
 		var wrong *json.SemanticError
 		if errors.As(err, &wrong) {
 			at := strings.ReplaceAll(strings.TrimPrefix(string(wrong.JSONPointer), "/"), "/", ".")
-			return nil, invalid(codeInvalidValue, at, "%s has a wrong type", at)
+			return nil, invalid(problem.CodeInvalidValue, at, "%s has a wrong type", at)
 		}
-		return nil, invalid(codeInvalidJSON, "", "the body is not JSON, or a name occurs twice")
+		return nil, invalid(problem.CodeInvalidJSON, "", "the body is not JSON, or a name occurs twice")
 	}
 	r := &Request{Model: b.Model, Stream: b.Stream != nil && *b.Stream}
 	r.IncludeUsage = b.StreamOptions != nil && b.StreamOptions.IncludeUsage != nil && *b.StreamOptions.IncludeUsage
@@ -91,12 +93,12 @@ func ParseRequest(body []byte) (*Request, error) {
 // read fills in the fields that describe the conversation.
 func (r *Request) read(messages []chatMessage) error {
 	if len(messages) == 0 {
-		return invalid(codeInvalidValue, "messages", "messages is missing or empty")
+		return invalid(problem.CodeInvalidValue, "messages", "messages is missing or empty")
 	}
 	called := map[string]string{} // tool names by call id
 	for _, m := range messages {
 		if !slices.Contains([]string{"system", "developer", "user", "assistant", "tool"}, m.Role) {
-			return invalid(codeInvalidValue, "messages", "a message has an unknown role")
+			return invalid(problem.CodeInvalidValue, "messages", "a message has an unknown role")
 		}
 		text, err := textOf(m.Content)
 		if err != nil {
@@ -113,11 +115,11 @@ func (r *Request) read(messages []chatMessage) error {
 			continue
 		}
 		if r.toolResult = called[m.ToolCallID]; r.toolResult == "" {
-			return invalid(codeInvalidValue, "messages", "a tool message answers no call of an earlier message")
+			return invalid(problem.CodeInvalidValue, "messages", "a tool message answers no call of an earlier message")
 		}
 	}
 	if last := messages[len(messages)-1].Role; last != "user" && last != "tool" {
-		return invalid(codeInvalidValue, "messages",
+		return invalid(problem.CodeInvalidValue, "messages",
 			"the last message has the role %s: it must be user or tool", last)
 	}
 	return nil
@@ -136,7 +138,8 @@ func textOf(content jsontext.Value) (string, error) {
 		Text string `json:"text"`
 	}
 	if err := json.Unmarshal(content, &parts); err != nil {
-		return "", invalid(codeInvalidValue, "messages", "the content of a message is neither a text nor a list of parts")
+		return "", invalid(problem.CodeInvalidValue, "messages",
+			"the content of a message is neither a text nor a list of parts")
 	}
 	var texts []string
 	for _, p := range parts {

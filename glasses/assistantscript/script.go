@@ -35,7 +35,7 @@ type Script struct {
 	Rules []Rule `json:"rules"`
 }
 
-// Rule is a condition and the reply to send if it is the first rule whose condition holds.
+// Rule sends Reply if it is the first rule whose condition holds.
 type Rule struct {
 	When  When  `json:"when"`
 	Reply Reply `json:"reply"`
@@ -47,8 +47,7 @@ type When struct {
 	Contains string `json:"contains,omitempty"`
 	// Pattern is an RE2 regular expression that must match part of the message's text.
 	Pattern string `json:"pattern,omitempty"`
-	// ToolResult names a tool: the message must be a result of that tool. If it is empty, the message must be a user
-	// message.
+	// ToolResult is the tool whose result the message must be. If it is empty, the message must be a user message.
 	ToolResult string `json:"toolResult,omitempty"`
 	// Always matches every message and cannot be combined with the other fields.
 	Always bool `json:"always,omitempty"`
@@ -62,7 +61,7 @@ type Reply struct {
 	ToolCall  *ToolCall  `json:"toolCall,omitempty"`
 	ToolCalls []ToolCall `json:"toolCalls,omitempty"`
 	Error     *Error     `json:"error,omitempty"`
-	// DelayMs is how long the reply takes on the session's clock, in ms.
+	// DelayMs is how long the reply takes, in milliseconds on the session's clock.
 	DelayMs int64 `json:"delayMs,omitempty"`
 }
 
@@ -84,7 +83,7 @@ func ms(what string, low, high int64) strictjson.Rule {
 	return strictjson.Rule{What: what, Min: &low, Max: &high}
 }
 
-// ListRules returns the strictjson rules for a list of script rules at the given place of a document.
+// ListRules returns the strictjson rules for a list of script rules at place in a document.
 func ListRules(place string) strictjson.Rules {
 	rule := place + "[]"
 	call := func(at string) strictjson.Rules {
@@ -113,7 +112,7 @@ func ListRules(place string) strictjson.Rules {
 		rule + ".reply.error.code": {Words: Codes()},
 		rule + ".reply.error.message": {MinLength: 1, MaxLength: maxContains,
 			What: "For the app; the code's own text if missing."},
-		rule + ".reply.delayMs": ms("How long the answer takes, in ms of the session's clock.", 0, MaxDelay),
+		rule + ".reply.delayMs": ms("How long the answer takes, in milliseconds on the session's clock.", 0, MaxDelay),
 	}
 	for _, at := range []string{rule + ".reply.toolCall", rule + ".reply.toolCalls[]"} {
 		for place, r := range call(at) {
@@ -132,8 +131,8 @@ var shape = sync.OnceValue(func() *strictjson.Shape[Script] {
 // Parse decodes and checks a script. On failure it returns a *strictjson.Error whose path starts with rules[N].
 func Parse(data []byte) (*Script, error) {
 	if len(data) > MaxFile {
-		return nil, &strictjson.Error{Message: fmt.Sprintf("the script has %d bytes, the limit is %d", len(data), MaxFile),
-			Beyond: true}
+		return nil, &strictjson.Error{Beyond: true,
+			Message: fmt.Sprintf("the script is %d bytes long, over the limit of %d", len(data), MaxFile)}
 	}
 	data, err := textfile.Decode(data)
 	if err != nil {
@@ -149,8 +148,8 @@ func Parse(data []byte) (*Script, error) {
 	return &s, nil
 }
 
-// Check checks the constraints that involve several fields, and prepares a script that was decoded elsewhere for
-// answering. place is the position of its rules in the document. On failure it returns a *strictjson.Error.
+// Check checks the constraints that involve several fields, and prepares a script that was decoded elsewhere.
+// place is the path of its rules in the document. On failure it returns a *strictjson.Error.
 func (s *Script) Check(place string) error {
 	refuse := func(at, message, want string) error {
 		return &strictjson.Error{Path: at, Message: message, Want: want, Example: ruleExample, Beyond: true}
@@ -186,7 +185,7 @@ func (s *Script) Check(place string) error {
 // Encode returns the script as the content of a file.
 func (s *Script) Encode() []byte { return encode(s) }
 
-// holds reports whether the condition holds for the last message of a request.
+// holds reports whether the condition holds for the last message of r.
 func (w *When) holds(r *Request) bool {
 	switch {
 	case w.Always:

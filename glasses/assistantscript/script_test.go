@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/strictjson"
 )
 
@@ -61,7 +62,7 @@ func TestParse_NamesThePlaceOfWhatIsWrong(t *testing.T) {
 		rule(hello, `{"toolCall":{"name":"a","arguments":"{}"}}`):          "rules[0].reply.toolCall.arguments: it is",
 		rule(hello, `{"toolCall":{"name":"a","arguments":{"b":1,"b":2}}}`): "rules[0].reply.toolCall.arguments.b: it",
 		rule(hello, `{"text":"a","delayMs":60001}`):                        "rules[0].reply.delayMs: it is 60001",
-		strings.Repeat(" ", MaxFile) + rule(hello, text):                   "the limit is 65536",
+		strings.Repeat(" ", MaxFile) + rule(hello, text):                   "over the limit of 65536",
 	} {
 		_, err := Parse([]byte(file))
 		var refused *strictjson.Error
@@ -127,7 +128,7 @@ func TestCodes_StandOnThePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, code := range append(Codes(), CodeNoRule, CodeToolNotOffered) {
+	for _, code := range append(Codes(), problem.CodeNoRule, problem.CodeToolNotOffered) {
 		if !bytes.Contains(page, []byte("`"+code+"`")) {
 			t.Errorf("the page does not name %s", code)
 		}

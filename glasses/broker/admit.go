@@ -24,7 +24,7 @@ func badFrame(message string) *glasses.Error {
 
 // Admit reads a text frame and checks that sender, either glasses.SenderApp or glasses.SenderGlasses, may send it. It
 // compacts the payload unless the frame belongs to a stream. On failure it returns a *glasses.Error and a frame with
-// the fields that could be read, so that the refusal can name the frame's id.
+// the fields that could be read, so that the refusal can contain the frame's ID.
 func Admit(sender string, data []byte) (glasses.Frame, error) {
 	f, err := glasses.Parse(data)
 	if err == nil {
@@ -47,8 +47,8 @@ func Allow(sender, typ string) error {
 	return nil
 }
 
-// AdmitBinary reads a binary frame and checks that sender may send it. The frame's payload and body share data's
-// memory. On failure it returns a *glasses.Error.
+// AdmitBinary reads a binary frame and checks that sender may send it. The frame's payload and body alias data.
+// On failure it returns a *glasses.Error.
 func AdmitBinary(sender string, data []byte) (f glasses.Frame, body []byte, err error) {
 	if sender == glasses.SenderApp {
 		return f, nil, errAppBinary

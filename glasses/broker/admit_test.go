@@ -24,14 +24,14 @@ func TestAdmit(t *testing.T) {
 		{glasses.SenderApp, string(text("result", "a", "{}")), "comes from the glasses"},
 		{glasses.SenderApp, string(text("audio.chunk", "a", "{}")), "comes from the glasses"},
 		{glasses.SenderApp, string(text("sim.state", "a", "{}")), "comes from the service"},
-		{glasses.SenderApp, string(text("welcome", "a", "{}")), "may not be sent by a peer"},
-		{glasses.SenderApp, "{", "is not a JSON object"},
-		{glasses.SenderApp, strings.Repeat(" ", glasses.MaxFrame+1), "the limit is"},
+		{glasses.SenderApp, string(text("welcome", "a", "{}")), "a peer must not send"},
+		{glasses.SenderApp, "{", "must be a JSON object"},
+		{glasses.SenderApp, strings.Repeat(" ", glasses.MaxFrame+1), "over the limit of"},
 		{glasses.SenderGlasses, string(text("result", "a", "{}")), ""},
 		{glasses.SenderGlasses, string(text("motion", "a", "{}")), ""},
 		{glasses.SenderGlasses, string(text("barrier", "a", "{}")), "comes from an app"},
 		{glasses.SenderGlasses, string(text("display.clear", "a", "{}")), "comes from an app"},
-		{glasses.SenderGlasses, string(text("error", "a", "{}")), "may not be sent by a peer"},
+		{glasses.SenderGlasses, string(text("error", "a", "{}")), "a peer must not send"},
 		{glasses.SenderGlasses, string(text("video.frame", "a", "{}")), "must be binary frames"},
 	} {
 		_, err := Admit(tc.sender, []byte(tc.frame))

@@ -42,13 +42,14 @@ type Output struct {
 }
 
 // CommandWait is how long a session waits for the glasses to answer. The glasses must answer within 10 s, with a
-// timeout error if necessary. The extra time lets their own answer reach the log instead of one written by the
-// session.
+// timeout error if necessary. The extra time lets their own answer reach the log before the session writes a
+// timeout.
 const CommandWait = 10_500 * time.Millisecond
 
 // Options are the parameters of a Broker.
 type Options struct {
-	// Recent is how many frames the broker remembers to detect repeats. A repeat of an older frame counts as new.
+	// Recent is how many frames the broker remembers to detect repeats. It treats a repeat of an older frame as
+	// new.
 	Recent int
 	// CommandWait is how long the glasses may take to answer, in addition to the duration of the command itself.
 	CommandWait time.Duration
@@ -69,9 +70,9 @@ func New(o Options) *Broker {
 	return &Broker{options: o, recent: newRecentFrames(o.Recent)}
 }
 
-// Restore applies a row of an earlier broker of the session. It must be called in row order. A command without a
-// result becomes pending, as if it had been sent at asked. If row is a result, Restore returns the command that it
-// answers.
+// Restore applies a row that an earlier broker of the session logged. Call it for all rows in order. A command
+// without a result becomes pending, as if it had been sent at asked. If row is a result, Restore returns the
+// command that it answers.
 func (b *Broker) Restore(row glasses.Event, asked time.Time) (answered Command) {
 	frame := sentFrame{seq: row.Seq}
 	if row.Sender != glasses.SenderService {
@@ -89,8 +90,8 @@ func (b *Broker) Restore(row glasses.Event, asked time.Time) (answered Command) 
 	return answered
 }
 
-// Logged records the seq of an appended row, which is sent again for later repeats of the row's frame. A host whose log
-// detects repeats itself need not call it.
+// Logged records the seq of an appended row. The broker acknowledges later repeats of the row's frame with it. A host
+// whose log detects repeats itself need not call it.
 func (b *Broker) Logged(row glasses.Event) {
 	key := keyOf(row.Sender, row.ID, row.Kind)
 	if frame, known := b.recent.find(key); known {
@@ -99,7 +100,7 @@ func (b *Broker) Logged(row glasses.Event) {
 	}
 }
 
-// Knows reports whether sender has already sent a frame with this id and kind.
+// Knows reports whether sender has already sent a frame with the ID and kind of f.
 func (b *Broker) Knows(sender string, f glasses.Frame) bool {
 	_, known := b.recent.find(keyOf(sender, f.ID, glasses.KindOf(f.Type)))
 	return known
@@ -191,16 +192,16 @@ func refuse(now time.Time, id string, err error) []Output {
 	return []Output{{Action: Refuse, Data: ErrorFrame(now, id, err), Err: err}}
 }
 
-// ErrorFrame returns the frame that refuses another frame. It reports an err that is not a *glasses.Error as
-// bad_frame.
+// ErrorFrame returns an error frame that refuses the frame with this ID. An err that is not a *glasses.Error
+// becomes bad_frame.
 func ErrorFrame(now time.Time, id string, err error) []byte {
 	refusal := badFrame(err.Error())
 	_ = errors.As(err, &refusal)
 	return Encode(now, glasses.TypeError, id, refusal)
 }
 
-// Replay returns the frame for a row, with the row's seq, for an app that attaches with a cursor; nil for rows that
-// are not meant for apps.
+// Replay returns the frame for a row, with the row's seq, for an app that attaches with a cursor. It returns nil if
+// the row is not meant for apps.
 func Replay(row glasses.Event) []byte {
 	if row.Sender == glasses.SenderApp || row.Type != glasses.TypeResult && !glasses.FromGlasses(row.Type) {
 		return nil
@@ -220,18 +221,18 @@ func rowOf(now time.Time, sender string, f glasses.Frame) glasses.Event {
 		Sender: sender, Payload: f.Payload}
 }
 
-// ServiceRow returns a row for an event of the service itself, without an id.
+// ServiceRow returns a row for an event of the service itself. The row has no ID.
 func ServiceRow(now time.Time, typ string, payload any) glasses.Event {
 	return glasses.Event{At: now.UnixMilli(), Kind: glasses.KindEvent, Chip: glasses.ChipOf(typ), Type: typ,
 		Sender: glasses.SenderService, Payload: Payload(payload)}
 }
 
-// Encode returns a text frame from the service itself. encoding/json must be able to encode its payload.
+// Encode returns a text frame of the service itself. encoding/json must be able to encode payload.
 func Encode(now time.Time, typ, id string, payload any) []byte {
 	return Payload(glasses.Frame{V: glasses.Version, Type: typ, ID: id, At: now.UnixMilli(), Payload: Payload(payload)})
 }
 
-// Payload encodes a structure of this module, which cannot fail.
+// Payload encodes v, a structure of this module, whose encoding cannot fail.
 func Payload(v any) json.RawMessage {
 	data, err := json.Marshal(v)
 	if err != nil {

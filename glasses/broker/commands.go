@@ -17,13 +17,13 @@ type Command struct {
 	deadline time.Time
 	askedOf  PeerID // Nobody after a restart, when any glasses may answer
 	order    int64
-	raw      []byte
+	raw      []byte // nil after a restart
 }
 
 // Pending returns the number of commands without a result.
 func (b *Broker) Pending() int { return len(b.pending) }
 
-// Command returns the pending command with this id.
+// Command returns the pending command with this ID.
 func (b *Broker) Command(id string) (Command, bool) {
 	c, ok := b.pending[id]
 	return c, ok
@@ -39,16 +39,29 @@ func (b *Broker) NextDeadline() (deadline time.Time, ok bool) {
 	return deadline, ok
 }
 
-// ExtendDeadlines sets the deadline of every pending command to CommandWait from now. It is used when the glasses
-// restart.
+// ExtendDeadlines restarts the deadline of every pending command, as if it were sent now. Hosts call it when the
+// glasses restart.
 func (b *Broker) ExtendDeadlines(now time.Time) {
 	for id, c := range b.pending {
-		c.deadline = now.Add(b.options.CommandWait)
+		parsed, _ := glasses.ParseCommand(c.Type, c.Payload)
+		c.deadline = b.deadline(now, parsed)
 		b.pending[id] = c
 	}
 }
 
-// ExpireCommands fails the commands past their deadline with timeout, the earliest first.
+// deadline returns the latest time for the result of a command sent at asked. It includes the command's own duration.
+func (b *Broker) deadline(asked time.Time, parsed any) time.Time {
+	deadline := asked.Add(b.options.CommandWait)
+	switch p := parsed.(type) {
+	case *glasses.Sleep:
+		deadline = deadline.Add(time.Duration(p.Ms) * time.Millisecond)
+	case *glasses.Video:
+		deadline = deadline.Add(time.Duration(p.DurationMs) * time.Millisecond)
+	}
+	return deadline
+}
+
+// ExpireCommands fails the commands whose deadlines have passed with timeout, the earliest first.
 func (b *Broker) ExpireCommands(now time.Time) (out []Output) {
 	for _, id := range b.byDeadline(func(c Command) bool { return !c.deadline.After(now) }) {
 		out = append(out, b.FailCommand(now, id, glasses.CodeTimeout, "the glasses did not answer in time")...)
@@ -56,8 +69,8 @@ func (b *Broker) ExpireCommands(now time.Time) (out []Output) {
 	return out
 }
 
-// GlassesGone answers every pending command after the last glasses disconnected, the earliest deadline first. message
-// is the error message for commands that fail.
+// GlassesGone answers every pending command, the earliest deadline first. Hosts call it after the last glasses
+// disconnected. Commands that fail get message as their error message.
 func (b *Broker) GlassesGone(now time.Time, message string) (out []Output) {
 	for _, id := range b.byDeadline(func(Command) bool { return true }) {
 		out = append(out, b.notConnected(now, id, message)...)
@@ -102,14 +115,17 @@ func (b *Broker) answer(now time.Time, id string, result glasses.Result, chip st
 	}
 }
 
-// HandOver assigns the pending commands of disconnected glasses to other glasses, and returns the commands' frames in
-// the order in which the apps sent them.
-func (b *Broker) HandOver(left, next PeerID) (frames [][]byte) {
+// HandOver assigns the pending commands of left, glasses that disconnected, to next. It returns the commands' frames
+// in the order the apps sent them. If left is Nobody, these are the commands restored from an earlier broker.
+func (b *Broker) HandOver(now time.Time, left, next PeerID) (frames [][]byte) {
 	ids := b.sorted(func(c Command) bool { return c.askedOf == left },
 		func(a, b Command) int { return cmp.Compare(a.order, b.order) })
 	for _, id := range ids {
 		c := b.pending[id]
 		c.askedOf = next
+		if c.raw == nil {
+			c.raw = Encode(now, c.Type, id, c.Payload)
+		}
 		b.pending[id] = c
 		frames = append(frames, c.raw)
 	}
@@ -129,15 +145,9 @@ func (b *Broker) sorted(match func(Command) bool, order func(a, b Command) int) 
 	return ids
 }
 
-// add records a command that was sent at the given time. Its deadline allows for the command's own duration.
+// add records a command that was sent at asked.
 func (b *Broker) add(id string, c Command, asked time.Time, parsed any) {
-	c.deadline = asked.Add(b.options.CommandWait)
-	switch p := parsed.(type) {
-	case *glasses.Sleep:
-		c.deadline = c.deadline.Add(time.Duration(p.Ms) * time.Millisecond)
-	case *glasses.Video:
-		c.deadline = c.deadline.Add(time.Duration(p.DurationMs) * time.Millisecond)
-	}
+	c.deadline = b.deadline(asked, parsed)
 	b.commands++
 	c.order = b.commands
 	if b.pending == nil {

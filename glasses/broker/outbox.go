@@ -26,8 +26,8 @@ type Parcel interface {
 	IsStream() bool
 }
 
-// Outbox holds the frames that one peer has not received: those that are queued and those being written. It is not
-// safe for concurrent use.
+// Outbox holds the frames that one peer has not received: queued frames and frames being written. It is not safe
+// for concurrent use.
 type Outbox[P Parcel] struct {
 	bounds        *Bounds
 	queue         []P
@@ -56,7 +56,8 @@ func (o *Outbox[P]) Put(p P) Delivery {
 	return Queued
 }
 
-// Take returns the queued frames. Each of them counts until Written is called for it.
+// Take removes and returns the queued frames. Each counts towards the bounds until Written is
+// called for it.
 func (o *Outbox[P]) Take() []P {
 	batch := o.queue
 	o.queue = nil

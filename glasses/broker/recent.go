@@ -9,7 +9,7 @@ import (
 // frameKey identifies a frame in the same way as the log's uniqueness rule.
 type frameKey struct{ sender, id, kind string }
 
-// keyOf returns a frame's key. Results with the same id have the same key, whichever peer sends them.
+// keyOf returns a frame's key. Results with the same ID have the same key, whichever peer sends them.
 func keyOf(sender, id, kind string) frameKey {
 	if kind == glasses.KindResult {
 		sender = ""

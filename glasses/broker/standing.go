@@ -5,7 +5,8 @@ import "github.com/service-dev/service/glasses"
 // Phrases and transcription are standing state: they outlive the glasses that accepted them. Hosts store this state
 // and send it, as sim.standing, to glasses that attach later.
 
-// Standing returns the standing state after the command has succeeded. It does not modify before.
+// Standing returns the standing state after the command has succeeded, given the state before it.
+// It does not modify before.
 func (c Command) Standing(before glasses.Standing) glasses.Standing {
 	parsed, _ := glasses.ParseCommand(c.Type, c.Payload)
 	switch p := parsed.(type) {
@@ -25,8 +26,8 @@ func (c Command) ChangesStanding() bool {
 	return c.Type == glasses.TypeTranscriptionStart || needsNoGlasses(c.Type)
 }
 
-// needsNoGlasses reports whether a command succeeds without glasses. Glasses that attach later restore its settings and
-// do not restart what it stopped.
+// needsNoGlasses reports whether commands of type typ succeed without glasses. Glasses that attach later receive the
+// setting as standing state.
 func needsNoGlasses(typ string) bool {
 	return typ == glasses.TypePhrasesAnnounce || typ == glasses.TypeTranscriptionStop
 }

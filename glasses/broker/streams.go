@@ -19,7 +19,7 @@ type streamCount struct {
 	due time.Time
 }
 
-// NewStreamCounter returns a counter whose counts become due after period.
+// NewStreamCounter returns a counter whose counts become due after every.
 func NewStreamCounter(every time.Duration) StreamCounter { return StreamCounter{every: every} }
 
 // Add counts a frame.

@@ -64,8 +64,8 @@ type rule struct {
 	check         func(ctx context.Context, c *checker) error
 }
 
-// Check checks glasses of the given model, one rule after the other, and calls tell with each outcome. If ctx ends or
-// the connection is lost, it returns the error and the outcomes so far.
+// Check checks glasses of model, one rule after the other, and calls tell with each outcome. If ctx ends or the
+// connection is lost, it returns the error and the outcomes so far.
 func Check(ctx context.Context, conn Conn, model glasses.DeviceModel, tell func(Line)) ([]Line, error) {
 	c := &checker{
 		conn: conn, model: model, sent: map[string]string{}, results: map[string]int{}, events: map[string]bool{},
@@ -154,7 +154,7 @@ func (c *checker) admit(m Message) (r received, ok bool) {
 			c.broken = append(c.broken, err.Error())
 		}
 		if c.results[r.ID]++; c.sent[r.ID] == "" {
-			c.doubled = append(c.doubled, fmt.Sprintf("there is a result %q, but no command has this id", r.ID))
+			c.doubled = append(c.doubled, fmt.Sprintf("result %q answers no command", r.ID))
 		} else if c.results[r.ID] == 2 {
 			c.doubled = append(c.doubled, c.sent[r.ID]+" was answered twice")
 		}
@@ -168,7 +168,7 @@ func (c *checker) admit(m Message) (r received, ok bool) {
 	return r, true
 }
 
-// ask sends a frame and returns its result and the frames received before it.
+// ask sends a frame. It returns the frame's result and the frames received before the result.
 func (c *checker) ask(ctx context.Context, typ string, payload any) (glasses.Result, []received, error) {
 	id, err := c.send(ctx, typ, payload)
 	if err != nil {
@@ -177,7 +177,7 @@ func (c *checker) ask(ctx context.Context, typ string, payload any) (glasses.Res
 	return c.await(ctx, id)
 }
 
-// await waits for the result of the frame with this id.
+// await waits for the result of the frame with this ID.
 func (c *checker) await(ctx context.Context, id string) (glasses.Result, []received, error) {
 	var before []received
 	limit := time.After(answerTime)
@@ -195,21 +195,21 @@ func (c *checker) await(ctx context.Context, id string) (glasses.Result, []recei
 	}
 }
 
-// wantOK sends a frame and checks that it is answered with ok.
+// wantOK sends a frame and checks that its result is ok.
 func (c *checker) wantOK(ctx context.Context, typ string, payload any) (glasses.Result, []received, error) {
 	r, before, err := c.ask(ctx, typ, payload)
 	if err == nil && (!r.OK || r.Error != nil) {
-		err = fmt.Errorf("%s was answered with %s, want ok", typ, outcome(r))
+		err = fmt.Errorf("%s returned %s, want ok", typ, outcome(r))
 	}
 	return r, before, err
 }
 
-// wantRefusal sends a frame and checks that it is refused with the given code.
+// wantRefusal sends a frame and checks that it is refused with code.
 func (c *checker) wantRefusal(ctx context.Context, typ string, payload any, code string) error {
 	r, _, err := c.ask(ctx, typ, payload)
 	if err == nil && (r.Error == nil || r.Error.Code != code) {
 		text, _ := json.Marshal(payload)
-		err = fmt.Errorf("%s %.60s was answered with %s, want %s", typ, text, outcome(r), code)
+		err = fmt.Errorf("%s %.60s returned %s, want %s", typ, text, outcome(r), code)
 	}
 	return err
 }
@@ -236,7 +236,7 @@ func oneResult(_ context.Context, c *checker) error {
 	return listed(c.doubled)
 }
 
-// listed returns an error with the first of several problems.
+// listed returns an error with the first problem and the number of the others, or nil if there are none.
 func listed(problems []string) error {
 	if len(problems) == 0 {
 		return nil

@@ -62,7 +62,7 @@ func (c *checker) readState(ctx context.Context) (glasses.Result, error) {
 	switch {
 	case err != nil:
 	case r.Error != nil:
-		err = fmt.Errorf("sim.state {} was answered with %s, want ok", outcome(r))
+		err = fmt.Errorf("sim.state {} returned %s, want ok", outcome(r))
 	case r.State == nil || r.View == nil:
 		err = errors.New("the result of sim.state {} has no state or no view")
 	}
@@ -110,7 +110,7 @@ func twoPictures(ctx context.Context, c *checker) error {
 		return err
 	}
 	if r.Error != nil {
-		return fmt.Errorf("the first of two pictures was answered with %s, want ok", outcome(r))
+		return fmt.Errorf("the first of two pictures returned %s, want ok", outcome(r))
 	}
 	for _, early := range between {
 		if early.Type == glasses.TypeResult && early.ID == ids[1] {
@@ -119,7 +119,7 @@ func twoPictures(ctx context.Context, c *checker) error {
 	}
 	r, _, err = c.await(ctx, ids[1])
 	if err == nil && (r.Error != nil || r.Superseded) {
-		err = fmt.Errorf("the last picture was answered with %s (superseded: %v), want ok", outcome(r), r.Superseded)
+		err = fmt.Errorf("the last picture returned %s (superseded: %v), want ok", outcome(r), r.Superseded)
 	}
 	return err
 }
@@ -154,12 +154,13 @@ func sleepLasts(ctx context.Context, c *checker) error {
 	}
 	cancelled, err := c.askFor(ctx, glasses.TypeClockCancel, glasses.Cancel{ID: id}, id)
 	if err == nil && !cancelled.OK {
-		err = fmt.Errorf("a cancelled clock.sleep was answered with %s, want ok", outcome(cancelled))
+		err = fmt.Errorf("a cancelled clock.sleep returned %s, want ok", outcome(cancelled))
 	}
 	return err
 }
 
-// askFor sends a frame, waits for its result and for the result of another frame, and returns the latter.
+// askFor sends a frame, waits for its result and for the result of the frame other, and returns the
+// latter.
 func (c *checker) askFor(ctx context.Context, typ string, payload any, other string) (glasses.Result, error) {
 	_, before, err := c.wantOK(ctx, typ, payload)
 	if err != nil {
@@ -174,7 +175,7 @@ func (c *checker) askFor(ctx context.Context, typ string, payload any, other str
 	return r, err
 }
 
-// refusals checks that every frame is refused with the given code.
+// refusals checks that every frame is refused with code.
 func (c *checker) refusals(ctx context.Context, code string, frames [][2]any) error {
 	for _, f := range frames {
 		typ, _ := f[0].(string)
@@ -258,7 +259,7 @@ func photoIsSent(ctx context.Context, c *checker) error {
 		}
 		sum := sha256.Sum256(b.body)
 		if hex.EncodeToString(sum[:]) != r.Media.SHA256 {
-			return errors.New("media.sha256 is not that of the bytes of the media frame")
+			return errors.New("media.sha256 does not match the bytes of the media frame")
 		}
 		return nil
 	}
@@ -286,7 +287,7 @@ func (c *checker) wantEvent(ctx context.Context, control string, payload any, ev
 	case err != nil || r.Error != nil && r.Error.Code == glasses.CodeUnsupported:
 		return err
 	case r.Error != nil:
-		return fmt.Errorf("%s was answered with %s, want ok or unsupported", control, outcome(r))
+		return fmt.Errorf("%s returned %s, want ok or unsupported", control, outcome(r))
 	}
 	limit := time.After(streamTime)
 	for {
@@ -300,7 +301,7 @@ func (c *checker) wantEvent(ctx context.Context, control string, payload any, ev
 			return err
 		}
 		if !ok {
-			return fmt.Errorf("%s was answered with ok, but no %s event came within %v", control, event, streamTime)
+			return fmt.Errorf("%s returned ok, but no %s event came within %v", control, event, streamTime)
 		}
 		before = []received{next}
 	}
@@ -323,7 +324,7 @@ func faultIsObeyed(ctx context.Context, c *checker) error {
 	case err != nil || r.Error != nil && r.Error.Code == glasses.CodeUnsupported:
 		return err
 	case r.Error != nil:
-		return fmt.Errorf("sim.fault was answered with %s, want ok or unsupported", outcome(r))
+		return fmt.Errorf("sim.fault returned %s, want ok or unsupported", outcome(r))
 	}
 	phrases := glasses.Announce{Phrases: []string{"next page"}}
 	if err := c.wantRefusal(ctx, glasses.TypePhrasesAnnounce, phrases, glasses.CodePlatform); err != nil {

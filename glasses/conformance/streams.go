@@ -57,7 +57,7 @@ func (c *checker) wantStream(ctx context.Context, start string, payload any, fra
 		switch {
 		case err != nil || ok && r.Type != frame:
 		case !ok:
-			err = fmt.Errorf("%s was answered with ok, but %d %s came within %v, want 2", start, n, frame, streamTime)
+			err = fmt.Errorf("%s returned ok, but %d %s came within %v, want 2", start, n, frame, streamTime)
 		default:
 			err = check(r)
 			n++
@@ -91,7 +91,7 @@ func soundIsSent(ctx context.Context, c *checker) error {
 		var header glasses.AudioStart
 		switch {
 		case len(r.body) != chunkBytes:
-			return fmt.Errorf("an audio.chunk has %d bytes, want %d for 100 ms", len(r.body), chunkBytes)
+			return fmt.Errorf("an audio.chunk is %d bytes long, want %d for 100 ms", len(r.body), chunkBytes)
 		case json.Unmarshal(r.Payload, &header) != nil || header.SampleRate != sampleRate:
 			return fmt.Errorf("the header of an audio.chunk has sampleRate %d, want %d", header.SampleRate, sampleRate)
 		}
@@ -112,7 +112,7 @@ func videoIsSent(ctx context.Context, c *checker) error {
 		}
 		var header struct{ Width, Height int }
 		if json.Unmarshal(r.Payload, &header) != nil || header.Width != picture.Width || header.Height != picture.Height {
-			return fmt.Errorf("the header of a video.frame has %d x %d pixels, its picture %d x %d", header.Width,
+			return fmt.Errorf("the header of a video.frame declares %d x %d pixels, but its picture is %d x %d", header.Width,
 				header.Height, picture.Width, picture.Height)
 		}
 		if err := checkPicture(r.body); err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// The kinds of Ask. The host must eventually answer the first six through Answer; it only carries out the others.
+// The kinds of Ask. The host must eventually answer the first six through Answer; the others need no answer.
 // AskShow and AskDark are sent only with Options.Hardware, and at most one of them is outstanding at a time.
 const (
 	AskPhoto = "photo" // a picture with Width
@@ -41,7 +41,7 @@ type Ask struct {
 }
 
 // Material is the host's answer: a JPEG or PNG of at most MaxPixels; a clip (video/x-motion-jpeg: concatenated JPEGs);
-// or sound (16-bit little-endian PCM, one channel). Only Bytes matters; the device derives the other fields from it.
+// or sound (16-bit little-endian PCM, one channel). Set only Bytes; the device derives the other fields from it.
 type Material struct {
 	Bytes         []byte
 	MIME          string
@@ -61,7 +61,7 @@ func (d *Device) ask(a Ask, owner any, answer func(Material, *glasses.Error)) {
 	d.asks = append(d.asks, ask{d.lastAsk, owner, answer})
 }
 
-// tell sends an Ask that is not answered.
+// tell sends an Ask that needs no answer.
 func (d *Device) tell(a Ask) {
 	d.lastAsk++
 	a.ID = d.lastAsk
@@ -73,7 +73,7 @@ func (d *Device) forget(owner any) {
 	d.asks = slices.DeleteFunc(d.asks, func(a ask) bool { return a.owner == owner })
 }
 
-// Answer passes the host's answer to the Ask with this id: material, or an error. It ignores an answer that is no
+// Answer passes the host's answer to the Ask with this ID: material, or an error. It ignores an answer that is no
 // longer expected.
 func (d *Device) Answer(now int64, id int, m Material, err *glasses.Error) {
 	d.Tick(now)

@@ -75,7 +75,7 @@ func (d *Device) video(c *command, p *glasses.Video) {
 // frames returns the number of frames in a clip.
 func frames(p *glasses.Video) int { return max(1, int(p.DurationMs*int64(p.FPS)/1000)) }
 
-// free reports whether no capture is in progress; otherwise it fails c.
+// free reports whether no capture is in progress. If one is, it fails c with busy.
 func (d *Device) free(c *command) bool {
 	if d.capture != nil {
 		d.fail(c, refuse(glasses.CodeBusy, "a capture is in progress"))
@@ -135,7 +135,7 @@ func (d *Device) chunk(pcm []byte, rate int) {
 	d.putBinary(glasses.TypeAudioChunk, d.newID(), describe(about, pcm), pcm)
 }
 
-// describe returns m with its digest and length set for body.
+// describe returns m with the digest and length of body.
 func describe(m glasses.Media, body []byte) glasses.Media {
 	sum := sha256.Sum256(body)
 	m.SHA256, m.Bytes = hex.EncodeToString(sum[:]), len(body)
@@ -156,7 +156,7 @@ func readPicture(body []byte) (*picture, *glasses.Error) {
 	return &picture{raw: bytes.Clone(body)}, nil
 }
 
-// at returns the picture as a JPEG of at most the given width.
+// at returns the picture as a JPEG at most width pixels wide.
 func (p *picture) at(width int) []byte {
 	if p.width != width {
 		if made, err := media.JPEG(p.raw, width); err == nil {

@@ -17,8 +17,8 @@ type needs struct {
 	noCall bool     // no active phone call
 }
 
-// needsOf returns the requirements of a command type. Stop commands need only the link, because stopping something
-// that is not running succeeds. Announcing phrases and stopping transcription work without the link too: they take
+// needsOf returns the requirements of a command type. Stop commands need only the link, because stopping an
+// inactive stream succeeds. Announcing phrases and stopping transcription work without the link too: they take
 // effect while the glasses are out of reach.
 func needsOf(typ string) needs {
 	camera, mic, speech := glasses.PartCamera, glasses.PartMicrophone, glasses.PartSpeech
@@ -43,7 +43,7 @@ func needsOf(typ string) needs {
 	return needs{link: true}
 }
 
-// lacks returns an error if the model does not have the required part.
+// lacks returns an error if m does not have the required part.
 func (n needs) lacks(m glasses.DeviceModel) *glasses.Error {
 	has, isPart := map[string]bool{
 		"panel": m.Panel != nil, "camera": m.Camera != nil, "microphone": m.Microphone, "speaker": m.Speaker,
@@ -55,7 +55,7 @@ func (n needs) lacks(m glasses.DeviceModel) *glasses.Error {
 	return refuse(glasses.CodeUnsupported, m.ID+" has no "+n.part)
 }
 
-// refused returns an error for the first state that prevents the command.
+// refused returns an error for the first reason in s that prevents the command, or nil.
 func (n needs) refused(s glasses.State) *glasses.Error {
 	switch {
 	case n.link && s.Link == glasses.LinkLost:
@@ -117,7 +117,7 @@ var messages = map[string]string{
 	glasses.CodePlatform:         "the glasses had an internal error",
 }
 
-// reason returns the error with a code's standard message.
+// reason returns an error with the standard message of code.
 func reason(code string) *glasses.Error { return refuse(code, messages[code]) }
 
 func refuse(code, message string) *glasses.Error {

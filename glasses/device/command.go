@@ -138,13 +138,13 @@ func (d *Device) run(c *command, payload any) {
 	}
 }
 
-// sleep answers a command after ms, or earlier if wake is called.
+// sleep answers a command after ms milliseconds, or earlier if wake is called.
 func (d *Device) sleep(c *command, ms int64) {
 	d.sleeping[c.id] = c
 	d.after(ms, c, func() { d.wake(c.id) })
 }
 
-// wake answers a sleeping command immediately.
+// wake immediately answers the sleeping command with this ID.
 func (d *Device) wake(id string) {
 	c := d.sleeping[id]
 	if c == nil {
@@ -177,7 +177,7 @@ func (d *Device) show(c *command, p *glasses.Show) {
 	// The limit applies to the fields of the tree that this build knows, because the answer to sim.state contains
 	// only these.
 	if raw, _ := json.Marshal(p.Tree); len(raw) > maxTree {
-		d.fail(c, refuse(glasses.CodeBadPayload, fmt.Sprintf("the tree is %d bytes, the limit is %d", len(raw),
+		d.fail(c, refuse(glasses.CodeBadPayload, fmt.Sprintf("the tree is %d bytes long, over the limit of %d", len(raw),
 			maxTree)))
 		return
 	}
@@ -222,7 +222,7 @@ func (d *Device) finish(c *command, r glasses.Result, body []byte) {
 	d.after(c.late, nil, answer)
 }
 
-// fault applies the faults set for a command: the first that delays it and the first that fails it.
+// fault applies the first fault that delays c and the first fault that fails it.
 func (d *Device) fault(c *command, need needs) (err *glasses.Error) {
 	late := false
 	kept := []glasses.Fault{}

@@ -81,7 +81,7 @@ func (d *Device) perform(in glasses.Input) {
 	}
 }
 
-// reach performs the inputs that select a target. It performs all of them before the app can respond.
+// reach performs the inputs that select target, all of them before the app can respond.
 func (d *Device) reach(target string) *glasses.Error {
 	switch {
 	case d.model.Panel == nil:
@@ -117,8 +117,8 @@ func (d *Device) setFault(f glasses.Fault) *glasses.Error {
 	return nil
 }
 
-// become switches to another model and clears the panel. All activity on the old model stops, except transcription if
-// the new model has a microphone.
+// become switches to the model with this ID and clears the panel. It stops all activity, except transcription if the
+// new model has a microphone.
 func (d *Device) become(id string) {
 	m, ok := glasses.Model(id)
 	if !ok || m.ID == d.model.ID {

@@ -15,21 +15,21 @@ import (
 type Options struct {
 	// Snapshot restores the glasses from an earlier run, whose streams, speech and captures have ended.
 	Snapshot *glasses.Snapshot
-	// NewID returns an id for a frame that is not an answer, unique within the session. The default ids are g-1, g-2
+	// NewID returns an ID, unique within the session, for a frame that is not a result. The default IDs are g-1, g-2
 	// and so on.
 	NewID func() string
 	// Hardware is set by a host that drives real glasses. The host then carries out AskShow and AskDark, and a
 	// command that changes the panel is answered only after that.
 	Hardware bool
-	// Unconfirmed is set with Hardware. It returns which part of the glasses has not confirmed the latest picture, or
-	// "" if all have.
+	// Unconfirmed is set with Hardware. It returns the part of the glasses that has not confirmed the latest picture,
+	// or "" if all have.
 	Unconfirmed func() string
 	// Pace delays each picture by the time that the model's panel needs (glasses.Panel.FullMs).
 	Pace bool
 }
 
 // Device is one simulated pair of glasses. It is not safe for concurrent use. All times are in milliseconds on the
-// session's clock; a time earlier than the latest one counts as the latest.
+// session's clock; an earlier time than the latest is replaced by the latest.
 type Device struct {
 	model  glasses.DeviceModel
 	state  glasses.State
@@ -46,7 +46,7 @@ type Device struct {
 	asks    []ask
 	lastAsk int
 	pending int // number of commands without a result
-	// sleeping holds the commands waiting for the clock, by id.
+	// sleeping maps IDs to the commands that wait for the clock.
 	sleeping map[string]*command
 	// arrivals holds, for each part, the time at which its last delayed command reaches the glasses.
 	arrivals map[string]int64
@@ -142,8 +142,8 @@ func (d *Device) Tick(now int64) {
 	d.now = d.goal
 }
 
-// Handle processes a command from the app or a control frame; body is the body of a binary frame. Each is answered by
-// exactly one result with the same id, now or later. Frames of other types are ignored.
+// Handle processes a command from the app or a control frame; body is the body of a binary frame. It answers each
+// with exactly one result with the same ID, now or later. Frames of other types are ignored.
 func (d *Device) Handle(now int64, f glasses.Frame, body []byte) {
 	d.Tick(now)
 	switch {
@@ -161,7 +161,7 @@ func (d *Device) Control(now int64, typ string, payload, body []byte) glasses.Re
 	return d.control(typ, payload, body)
 }
 
-// put outputs a frame. Payloads of this package can always be encoded.
+// put outputs a frame. payload must be of a type of this package, so encoding it cannot fail.
 func (d *Device) put(typ, id string, payload any) {
 	f, _ := glasses.New(typ, id, d.now, payload)
 	d.outs = append(d.outs, Out{Frame: f})
@@ -179,8 +179,8 @@ func (d *Device) putBinary(typ, id string, m glasses.Media, body []byte) {
 // maxResult bounds a result's payload in bytes. It leaves 512 bytes for the envelope.
 const maxResult = glasses.MaxFrame - 512
 
-// putResult answers a control frame. If the result does not fit a text frame, it drops first the confirmed view, then
-// the announced phrases and then the tree.
+// putResult answers a control frame. If the result does not fit in a text frame, it drops the confirmed view, then
+// the announced phrases, then the tree.
 func (d *Device) putResult(id string, r glasses.Result) {
 	f, _ := glasses.New(glasses.TypeResult, id, d.now, r)
 	if len(f.Payload) > maxResult && r.Confirmed != nil {

@@ -17,15 +17,16 @@ type panel struct {
 }
 
 // picturePending is a change of the panel. c is the command that caused it and r its result; c is nil for a change by
-// the wearer. view is the view that it shows, or nil if the host has since changed how pictures reach the panel.
+// the wearer. view is the view that the picture shows, or nil if the host has since changed how pictures reach the
+// panel.
 type picturePending struct {
 	c    *command
 	r    glasses.Result
 	view *glasses.View
 }
 
-// paint updates the panel to the view and then answers c with r. It does so immediately on simulated glasses without
-// Pace.
+// paint updates the panel to the view and then answers c with r. Simulated glasses without Pace are updated
+// immediately.
 func (d *Device) paint(c *command, r glasses.Result) {
 	p := &picturePending{c: c, r: r}
 	switch {
@@ -42,7 +43,7 @@ func (d *Device) paint(c *command, r glasses.Result) {
 	}
 }
 
-// unconfirmed returns why the panel may not show the view, or "" if it shows it.
+// unconfirmed returns the reason why the panel may not show the view, or "" if it does show it.
 func (d *Device) unconfirmed() string {
 	if d.panel.unconfirmed != nil {
 		if why := d.panel.unconfirmed(); why != "" {
@@ -98,7 +99,8 @@ func (d *Device) send(p *picturePending) {
 	}
 }
 
-// sent answers the command of the active picture, which was shown or failed with err, and sends the next picture.
+// sent handles the outcome of the active picture p: it answers its command, with err if not nil, and sends the
+// next picture.
 func (d *Device) sent(p *picturePending, err *glasses.Error) {
 	if err != nil {
 		p.r = glasses.Result{Error: err}
@@ -120,7 +122,7 @@ func (d *Device) answerPicture(p *picturePending) {
 	}
 }
 
-// dropPictures fails the commands whose pictures have not been shown, with error why.
+// dropPictures fails the commands whose pictures have not been shown with the error why.
 func (d *Device) dropPictures(why *glasses.Error) {
 	d.forget(&d.panel)
 	d.queue.cancel(&d.panel)

@@ -17,7 +17,7 @@ func (d *Device) stand(p glasses.Standing) {
 	d.settleTranscription()
 }
 
-// prevented returns the error that a transcription.start would fail with now; it is nil if transcription can run.
+// prevented returns the error with which transcription.start would fail now, or nil if transcription can run.
 func (d *Device) prevented() *glasses.Error {
 	need := needsOf(glasses.TypeTranscriptionStart)
 	if err := need.lacks(d.model); err != nil {
@@ -26,8 +26,8 @@ func (d *Device) prevented() *glasses.Error {
 	return need.refused(d.state)
 }
 
-// settleTranscription resumes or ends transcription as the state requires, and sends an event if that changed. This
-// event precedes the events of its cause, so that an app that reacts to the cause already knows about the change.
+// settleTranscription resumes or ends transcription as the state requires, and sends an event if it did. This event
+// precedes the events of its cause, so that an app that reacts to the cause already knows about transcription.
 func (d *Device) settleTranscription() {
 	if d.transcription == nil {
 		return
@@ -67,5 +67,5 @@ func (d *Device) hear(t *glasses.Transcript) *glasses.Error {
 		heard.Message = "nobody listens: " + err.Message
 		return &heard
 	}
-	return refuse(glasses.CodePaused, "nobody listens: the app has not started transcription")
+	return refuse(glasses.CodePaused, "no app listens: the app has not started transcription")
 }

@@ -110,7 +110,7 @@ func TestStanding_IsRestored(t *testing.T) {
 // service itself answers.
 func TestTranscript_SaysWhyNobodyListens(t *testing.T) {
 	for _, c := range []struct{ state, code, part, message string }{
-		{`{}`, "paused", "", "nobody listens: the app has not started transcription"},
+		{`{}`, "paused", "", "no app listens: the app has not started transcription"},
 		{`{"hinge":"folded"}`, "hinge_closed", "", "nobody listens: the glasses are folded"},
 		{`{"permissions":{"speech":"denied"}}`, "permission_denied", "speech",
 			"nobody listens: the wearer did not allow speech"},

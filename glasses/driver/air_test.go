@@ -13,6 +13,7 @@ import (
 	"github.com/service-dev/service/glasses/device"
 	"github.com/service-dev/service/glasses/driver"
 	"github.com/service-dev/service/glasses/render"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/test/glassestest/peripheral"
 )
 
@@ -126,7 +127,7 @@ func (a *air) collect(key string, p peripheral.Peripheral) {
 	for _, o := range p.Take() {
 		switch {
 		case o.Dropped:
-			a.later.Add(a.now+a.notifyMs, func() { a.down(key, driver.ProblemLost) })
+			a.later.Add(a.now+a.notifyMs, func() { a.down(key, problem.CodeLost) })
 		case a.random.Float64() < a.lose:
 		default:
 			times := 1
@@ -144,11 +145,11 @@ func (a *air) collect(key string, p peripheral.Peripheral) {
 	}
 }
 
-func (a *air) down(key, problem string) {
+func (a *air) down(key, code string) {
 	a.glasses.Tick(a.now) // steps due at the same time come first
 	a.drain()
 	a.up[key] = false
-	a.glasses.Event(a.now, driver.Event{Kind: driver.LinkDown, Link: key, Problem: problem})
+	a.glasses.Event(a.now, driver.Event{Kind: driver.LinkDown, Link: key, Problem: code})
 }
 
 // drain carries out the requests of the glasses.
@@ -167,7 +168,7 @@ func (a *air) drain() {
 				a.connect(*o.Connect)
 			case o.Drop != "":
 				a.peers[o.Drop].Disconnect(a.now)
-				a.later.Add(a.now, func() { a.down(o.Drop, driver.ProblemLost) })
+				a.later.Add(a.now, func() { a.down(o.Drop, problem.CodeLost) })
 			case o.Info != nil:
 				a.infos = append(a.infos, *o.Info)
 			case o.Note != "":
@@ -194,7 +195,7 @@ func (a *air) connect(spec driver.LinkSpec) {
 			}
 		}
 		if err != nil {
-			a.down(spec.Key, driver.ProblemNotInRange)
+			a.down(spec.Key, problem.CodeNotInRange)
 			return
 		}
 		a.up[spec.Key] = true
@@ -217,14 +218,14 @@ func (a *air) write(w driver.Write) {
 		if !a.up[w.Link] {
 			return
 		}
-		problem := ""
+		code := ""
 		if a.random.Float64() >= a.lose {
 			if err := a.peers[w.Link].Write(a.now, a.specs[w.Link].Write, w.Data, w.WithResponse); err != nil && w.WithResponse {
-				problem = driver.ProblemTimeout
+				code = problem.CodeTimeout
 			}
 		}
 		a.collect(w.Link, a.peers[w.Link])
-		a.glasses.Event(a.now, driver.Event{Kind: driver.Written, Link: w.Link, Problem: problem})
+		a.glasses.Event(a.now, driver.Event{Kind: driver.Written, Link: w.Link, Problem: code})
 	})
 }
 

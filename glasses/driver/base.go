@@ -39,10 +39,10 @@ func (b *Base) Tick(now int64) {
 // SetPanel implements Driver for glasses whose panels do not vary.
 func (b *Base) SetPanel(Panel) {}
 
-// After schedules f to run in the given ms.
+// After schedules f to run in ms milliseconds.
 func (b *Base) After(ms int64, f func()) *Timer { return b.Timers.Add(b.Now+ms, f) }
 
-// Write outputs a value to write to the peripheral of a link.
+// Write outputs a write of data to the peripheral of link.
 func (b *Base) Write(link string, data []byte) {
 	b.outs = append(b.outs, Out{Write: &Write{Link: link, Data: data}})
 }

@@ -24,8 +24,8 @@ type Driver interface {
 	// Do carries out an Ask. picture is the panel's picture for device.AskShow and nil otherwise. If the Ask needs an
 	// answer, the driver outputs exactly one Answer, now or later.
 	Do(now int64, a device.Ask, picture *image.NRGBA)
-	// Unconfirmed returns which parts of the glasses have not confirmed that they show the picture of the latest Ask,
-	// and why, or "" if all have confirmed it. A disconnected part counts as unconfirmed.
+	// Unconfirmed returns the parts of the glasses that have not confirmed that they show the picture of the latest
+	// Ask, with the reason, or "" if all have confirmed it. A disconnected part counts as unconfirmed.
 	Unconfirmed() string
 	// SetPanel sets how the panel shows pictures, starting with the next one.
 	SetPanel(p Panel)
@@ -105,7 +105,7 @@ type Sense struct {
 	Payload any
 }
 
-// Info is what the glasses reported about one link. Empty fields are unknown.
+// Info contains what the glasses reported about one link. Empty fields are unknown.
 type Info struct {
 	Link         string `json:"link"`
 	Serial       string `json:"-"`

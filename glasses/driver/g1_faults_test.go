@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/glasses"
-	"github.com/service-dev/service/glasses/driver"
+	"github.com/service-dev/service/internal/problem"
 	emulated "github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
@@ -322,8 +322,8 @@ func TestG1_SaysThatTheMTUIsTooSmall(t *testing.T) {
 	if n := len(a.notes); n < 2 || n > 30 {
 		t.Errorf("got %d notes in two minutes, want a few", n)
 	}
-	if got := a.glasses.Links()[0].Problem; got != driver.ProblemSmallMTU {
-		t.Errorf("got the problem %q, want %q", got, driver.ProblemSmallMTU)
+	if got := a.glasses.Links()[0].Problem; got != problem.CodeSmallMTU {
+		t.Errorf("got the problem %q, want %q", got, problem.CodeSmallMTU)
 	}
 }
 

@@ -27,7 +27,7 @@ type Glasses struct {
 	timers Timers
 	outs   []GlassesOut
 	now    int64
-	ready  bool // whether all links have been up at once since they were last all down
+	ready  bool // whether all links were up at the same time since all were last down
 	shown  bool // whether the driver has been asked to show a picture
 	ending bool
 	test   *image.NRGBA // shown instead of the view; nil for none
@@ -65,7 +65,7 @@ type LinkState struct {
 	// Up is set while the link is open; Opening while the carrier opens it.
 	Up, Opening bool
 	MTU         int
-	// Problem is why the link is down, as in Event.
+	// Problem is the reason why the link is down, as in Event.
 	Problem string
 }
 
@@ -88,7 +88,8 @@ func (g *Glasses) Model() glasses.DeviceModel { return g.device.Model() }
 // Snapshot returns a copy of the complete state, like device.Device.Snapshot.
 func (g *Glasses) Snapshot() glasses.Snapshot { return g.device.Snapshot() }
 
-// unconfirmed returns why the panel may not show the view, or "" if the glasses have confirmed it.
+// unconfirmed returns the reason why the panel may not show the view, or "" if the glasses have
+// confirmed it.
 func (g *Glasses) unconfirmed() string {
 	if g.test != nil {
 		return "the panel shows a test picture"
@@ -145,9 +146,8 @@ func (g *Glasses) step() {
 	g.settle()
 }
 
-// Handle processes a frame from the session. Commands from apps go to the glasses. Of the control frames, real
-// glasses accept only those that stand in for the wearer's actions or that read or restore state; they refuse the
-// others.
+// Handle processes a frame from the session. Commands from apps go to the glasses. Real glasses accept only the
+// control frames that replace an action of the wearer, read the state or restore it.
 func (g *Glasses) Handle(now int64, f glasses.Frame, body []byte) {
 	g.Tick(now)
 	if glasses.IsControl(f.Type) {
@@ -161,8 +161,8 @@ func (g *Glasses) Handle(now int64, f glasses.Frame, body []byte) {
 	g.settle()
 }
 
-// Control executes a control frame for the host itself, with the same refusals as Handle. The result is returned
-// instead of output.
+// Control executes a control frame for the host itself, with the same refusals as Handle. It returns the result
+// instead of outputting it.
 func (g *Glasses) Control(now int64, typ string, payload, body []byte) glasses.Result {
 	g.Tick(now)
 	if err := refused(typ, payload); err != nil {
@@ -173,7 +173,7 @@ func (g *Glasses) Control(now int64, typ string, payload, body []byte) glasses.R
 	return r
 }
 
-// refused returns why real glasses do not accept a control frame, or nil if they do.
+// refused returns the reason why real glasses do not accept a control frame, or nil if they do.
 func refused(typ string, payload []byte) *glasses.Error {
 	switch typ {
 	case glasses.SimInput, glasses.SimTranscript, glasses.SimStanding:
@@ -237,7 +237,7 @@ func (g *Glasses) link(key string) *link {
 	return nil
 }
 
-// retry schedules the next attempt to open a link.
+// retry schedules the next attempt to open l.
 func (g *Glasses) retry(l *link) {
 	l.pause = min(max(2*l.pause, firstRetry), lastRetry)
 	l.due = g.now + l.pause
@@ -265,8 +265,8 @@ func (g *Glasses) connect() {
 	}
 }
 
-// report derives the link state that apps see. It becomes connected when all links are up, and lossy from when one
-// goes down until all are down.
+// report derives the link state that apps see: connected once all links are up, lossy once one of them is down
+// again, lost once all are down.
 func (g *Glasses) report() {
 	up := 0
 	for _, l := range g.links {
@@ -366,7 +366,7 @@ func (g *Glasses) Close(now int64) {
 	}
 }
 
-// Closed reports whether the glasses have been restored. Links that are down count as restored.
+// Closed reports whether the glasses have been restored. It treats a link that is down as restored.
 func (g *Glasses) Closed() bool { return g.ending && g.driver.Closed() }
 
 // HasShown reports whether the glasses have been asked to show a picture.

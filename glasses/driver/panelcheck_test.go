@@ -8,6 +8,7 @@ import (
 	"github.com/service-dev/service/glasses/driver"
 	"github.com/service-dev/service/glasses/driver/g1"
 	"github.com/service-dev/service/glasses/driver/panelcheck"
+	"github.com/service-dev/service/internal/problem"
 	emulated "github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
@@ -140,7 +141,7 @@ func TestPanelCheck_EndsWithTheConnection(t *testing.T) {
 	a.waitConnected()
 	check := a.begin(driver.Panel{})
 	a.peers[g1.Right].Disconnect(a.now)
-	a.later.Add(a.now, func() { a.down(g1.Right, driver.ProblemLost) })
+	a.later.Add(a.now, func() { a.down(g1.Right, problem.CodeLost) })
 	a.run(a.now + 100)
 	if check.Step() != panelcheck.Lost {
 		t.Errorf("got step %s, want %s", check.Step(), panelcheck.Lost)

@@ -11,10 +11,8 @@ import (
 func TestProblems_HaveANextStep(t *testing.T) {
 	for _, code := range driver.Problems() {
 		message, hint := driver.ProblemText(code)
-		for _, text := range []string{message, hint} {
-			if text == "" || strings.HasSuffix(text, ".") {
-				t.Errorf("problem %s has the text %q, want one without a full stop", code, text)
-			}
+		if message == "" || strings.HasSuffix(message, ".") || !strings.HasSuffix(hint, ".") {
+			t.Errorf("problem %s has the message %q and the hint %q, want a full stop only in the hint", code, message, hint)
 		}
 	}
 }

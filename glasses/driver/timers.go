@@ -2,16 +2,16 @@ package driver
 
 import "slices"
 
-// Timers holds functions to run at given times. The zero value is empty.
+// Timers holds functions to run at set times. The zero value is empty.
 type Timers struct{ list []*Timer }
 
-// Timer is a function that runs once at a given time unless it is stopped first.
+// Timer is a function that runs once at a set time unless it is stopped first.
 type Timer struct {
 	at  int64
 	run func()
 }
 
-// Add schedules f at a given time, after timers that are due earlier or that were added earlier for the same time.
+// Add schedules f for the time at. Timers with the same time run in the order they were added.
 func (t *Timers) Add(at int64, f func()) *Timer {
 	i := len(t.list)
 	for i > 0 && t.list[i-1].at > at {
@@ -22,7 +22,7 @@ func (t *Timers) Add(at int64, f func()) *Timer {
 	return one
 }
 
-// Stop removes a timer. It ignores nil and a timer that has already run.
+// Stop removes a timer. It does nothing if the timer is nil or has already run.
 func (t *Timers) Stop(one *Timer) {
 	t.list = slices.DeleteFunc(t.list, func(other *Timer) bool { return other == one })
 }

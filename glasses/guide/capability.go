@@ -2,7 +2,7 @@ package guide
 
 import "github.com/service-dev/service/glasses"
 
-// Ids of capabilities. Tools, guides and generated modules use them to name what glasses can do.
+// IDs of capabilities. Tools, guides and generated modules use them to name what glasses can do.
 const (
 	Display       = "display"
 	Camera        = "camera"
@@ -24,8 +24,8 @@ type Capability struct {
 	About string
 	// Commands and Events are the frame types that belong to the capability.
 	Commands, Events []string
-	// Part is the part that the wearer may refuse or switch off: camera, microphone or speech; empty if there is
-	// none.
+	// Part is the part of the glasses that the wearer may refuse or switch off: camera, microphone or speech;
+	// empty if there is none.
 	Part string
 }
 
@@ -66,7 +66,7 @@ func Capabilities() []Capability {
 	}
 }
 
-// CapabilityOf returns the capability with the given id.
+// CapabilityOf returns the capability with this ID.
 func CapabilityOf(id string) (Capability, bool) {
 	for _, c := range Capabilities() {
 		if c.ID == id {
@@ -76,7 +76,7 @@ func CapabilityOf(id string) (Capability, bool) {
 	return Capability{}, false
 }
 
-// CapabilityIDs returns the ids in the order of Capabilities.
+// CapabilityIDs returns the IDs in the order of Capabilities.
 func CapabilityIDs() []string {
 	var ids []string
 	for _, c := range Capabilities() {

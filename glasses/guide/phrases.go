@@ -24,8 +24,8 @@ func WakeWords() []string {
 		"hey even", "hey copilot", "hey bixby", "hi bixby", "hey cortana"}
 }
 
-// Codes of a PhraseProblem. The glasses refuse phrases with the first two; they recognise phrases with the other
-// codes badly.
+// Codes of a PhraseProblem. The glasses refuse phrases with the first two codes, and often fail to recognise
+// phrases with the others.
 const (
 	PhraseTooLong   = "too_long"
 	PhraseTooMany   = "too_many"
@@ -46,14 +46,14 @@ type PhraseProblem struct {
 	Fix     string `json:"fix"`
 }
 
-// CheckPhrases returns all problems that phrases would have in practice, or nil if there are none.
+// CheckPhrases returns the problems that phrases would have in practice, or nil if there are none.
 func CheckPhrases(phrases []string) []PhraseProblem {
 	var found []PhraseProblem
 	if len(phrases) > glasses.MaxPhrases {
 		found = append(found, PhraseProblem{Code: PhraseTooMany,
 			Message: fmt.Sprintf("%d phrases; %s accepts at most %d", len(phrases), glasses.TypePhrasesAnnounce,
 				glasses.MaxPhrases),
-			Fix: "announce only those that fit the current screen"})
+			Fix: "Announce only those that fit the current screen."})
 		phrases = phrases[:glasses.MaxPhrases]
 	}
 	for _, phrase := range phrases {
@@ -71,21 +71,21 @@ func checkPhrase(phrase string) []PhraseProblem {
 	words := spoken(phrase)
 	letters := utf8.RuneCountInString(strings.Join(words, ""))
 	if n := utf8.RuneCountInString(phrase); n > maxPhraseChars {
-		say(PhraseTooLong, "shorten it", "it has %d characters, the limit is %d", n, maxPhraseChars)
+		say(PhraseTooLong, "Shorten it.", "it has %d characters, the limit is %d", n, maxPhraseChars)
 	}
 	if wake := wakeWordIn(words); wake != "" {
-		say(PhraseWakeWord, "use another word",
+		say(PhraseWakeWord, "Use another word.",
 			"it contains %q, which wakes an assistant before the app hears anything", wake)
 	}
 	if letters < MinPhraseLetters {
-		say(PhraseTooShort, "use two words, e.g. a verb and its object",
+		say(PhraseTooShort, "Use two words, e.g. a verb and its object.",
 			"with %d letters it is easily mistaken for other speech", letters)
 	}
 	if len(words) > MaxPhraseWords {
-		say(PhraseManyWords, "use two to four words", "people do not say %d words the same way twice", len(words))
+		say(PhraseManyWords, "Use two to four words.", "people rarely repeat %d words in the same way", len(words))
 	}
 	if strings.ContainsFunc(phrase, func(r rune) bool { return unicode.IsDigit(r) || unicode.IsSymbol(r) }) {
-		say(PhraseSymbols, "write it as it is spoken", "recognisers transcribe digits and symbols in different ways")
+		say(PhraseSymbols, "Write it as it is spoken.", "recognisers transcribe digits and symbols in different ways")
 	}
 	return found
 }
@@ -96,7 +96,7 @@ func checkPairs(phrases []string) []PhraseProblem {
 		for _, b := range phrases[:i] {
 			if code, message := clash(strings.Join(spoken(b), " "), strings.Join(spoken(a), " ")); code != "" {
 				found = append(found, PhraseProblem{Phrase: a, Code: code, Message: fmt.Sprintf("%s %q", message, b),
-					Fix: "choose phrases that begin and sound different"})
+					Fix: "Choose phrases that begin and sound different."})
 			}
 		}
 	}

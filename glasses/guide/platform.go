@@ -1,13 +1,13 @@
 package guide
 
-// NotInThisVersion lists what agents must not promise to users.
+// NotInThisVersion lists what agents must not promise users.
 const NotInThisVersion = "Real glasses of a published app and the hosted assistant are not in this version: " +
 	"no app can be published yet."
 
 // Platforms returns the platforms that apps can be built for.
 func Platforms() []string { return []string{"ios", "android", "web", "desktop"} }
 
-// Builds that a declaration may be limited to.
+// Builds to which a declaration may be limited.
 const (
 	WhenAlways    = "always"
 	WhenSimulator = "simulator" // only debug builds, which attach to a simulator on the developer's machine
@@ -115,7 +115,7 @@ func Asks() []Ask {
 		{"camera", "at the first picture, never at start-up; explain first what it is for",
 			"the command answers permission_denied: say that pictures are off and continue without, do not ask again " +
 				"automatically"},
-		{"microphone", "when the person starts a feature that listens, never at start-up",
+		{"microphone", "when the user starts a feature that listens, never at start-up",
 			"the command answers permission_denied: offer the same through an input (a button, a list)"},
 		{"speech", "there is no dialog: the wearer mutes speech in the glasses' settings",
 			"the command answers permission_denied: show the text on the panel if there is one"},

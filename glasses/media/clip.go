@@ -11,8 +11,8 @@ const MaxFrames = 900
 // pixelsPerByte is the compression that ClipWidth assumes for a JPEG of medium quality.
 const pixelsPerByte = 6
 
-// ClipWidth returns the largest frame width, up to width, that lets a clip with that many frames of medium quality
-// fit in a binary frame. cameraWidth and cameraHeight determine the proportions.
+// ClipWidth returns the largest width, at most width, at which a clip of frames pictures of medium quality fits in
+// a binary frame. cameraWidth and cameraHeight determine the proportions.
 func ClipWidth(width, frames, cameraWidth, cameraHeight int) int {
 	pixels := MaxBytes / max(1, frames) * pixelsPerByte
 	for width > 16 && width*(width*cameraHeight/max(1, cameraWidth)) > pixels {
@@ -21,9 +21,9 @@ func ClipWidth(width, frames, cameraWidth, cameraHeight int) int {
 	return width
 }
 
-// Clip converts concatenated JPEGs to a clip of at most the given number of frames and width and of MaxBytes. It does
-// not change frames that already fit; otherwise it reduces quality first, then size. The result has the width and
-// height of the first frame.
+// Clip converts concatenated JPEGs to a clip of at most frames frames, width pixels wide and MaxBytes in total. It
+// keeps frames that fit, and otherwise reduces quality first, then size. The result has the width and height of the
+// first frame.
 func Clip(data []byte, frames, width int) (Picture, error) {
 	all := SplitJPEGs(data, frames)
 	if len(all) == 0 {
@@ -41,10 +41,10 @@ func Clip(data []byte, frames, width int) (Picture, error) {
 			}
 		}
 	}
-	return Picture{}, errors.New("the clip does not fit a binary frame")
+	return Picture{}, errors.New("the clip does not fit in a binary frame")
 }
 
-// assemble builds the clip with one width and quality; it stops as soon as the clip is too long.
+// assemble builds the clip with this width and quality. It stops as soon as the clip exceeds limit.
 func assemble(all [][]byte, width, limit int, quality []int) (clip Picture, err error) {
 	var out bytes.Buffer
 	var last []byte

@@ -19,9 +19,9 @@ const (
 	pixels = 0 // not a marker
 )
 
-// jpegParts returns the parts of the JPEG at the start of data in their order, each with its marker: the segments,
-// and with the marker pixels the data after a segment sos. It ends with eoi, or earlier if the JPEG is truncated or
-// not well-formed.
+// jpegParts yields the parts of the JPEG at the start of data in order, each with its marker: the segments, and,
+// with the marker pixels, the data after a segment sos. It ends with eoi, or earlier if the JPEG is truncated or
+// malformed.
 func jpegParts(data []byte) iter.Seq2[byte, []byte] {
 	return func(yield func(byte, []byte) bool) {
 		if len(data) < 4 || data[0] != 0xFF || data[1] != soi || !yield(soi, data[:2]) {
@@ -73,16 +73,15 @@ func jpegLength(data []byte) (length int) {
 	return 0
 }
 
-// kept lists the application segments that decoders need, with the start of their content and the length of the
-// needed part: density (the thumbnail after it is not needed), colour profile and colour transform.
+// kept lists the application segments that decoders need: density (without the thumbnail after it), colour
+// profile and colour transform. For each it holds the start of the content and the length of the needed part.
 var kept = map[byte]struct {
 	start  string
 	length int
 }{app0: {"JFIF\x00", 12}, 0xE2: {"ICC_PROFILE\x00", 1 << 16}, 0xEE: {"Adobe", 12}}
 
-// withoutMetadata returns a JPEG without descriptive segments, such as the place and the device of the photo, without
-// thumbnails and other pictures, and without data after its end. It returns nil if the JPEG is truncated or not
-// well-formed.
+// withoutMetadata returns a JPEG without descriptive segments (such as place and device), thumbnails, other pictures
+// and data after its end. It returns nil if the JPEG is truncated or malformed.
 func withoutMetadata(data []byte) []byte {
 	out := make([]byte, 0, len(data))
 	for marker, part := range jpegParts(data) {

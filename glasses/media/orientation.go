@@ -42,7 +42,7 @@ const (
 	TurnLeft = 8
 )
 
-// Turn returns the upright version of a picture that is stored with an EXIF orientation.
+// Turn returns the upright version of img, which is stored with an EXIF orientation.
 func Turn(img image.Image, orientation int) *image.RGBA {
 	from := img.Bounds()
 	w, h := from.Dx(), from.Dy()
@@ -77,8 +77,8 @@ func Turn(img image.Image, orientation int) *image.RGBA {
 	return out
 }
 
-// orientation returns the EXIF orientation of a JPEG or PNG, 1 to 8. As in browsers, the default is 1 if none can be
-// read. It allocates no memory.
+// orientation returns the EXIF orientation of a JPEG or PNG, 1 to 8. If it can read none, it returns 1, as browsers
+// do. It allocates no memory.
 func orientation(data []byte) int {
 	block := exif(data)
 	if len(block) < 8 {

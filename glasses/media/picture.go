@@ -59,11 +59,11 @@ func Check(data []byte) error {
 	return nil
 }
 
-// checkedSize is like Size, but fails for a picture of more than MaxPixels.
+// checkedSize is like Size, but returns an error for a picture of more than MaxPixels.
 func checkedSize(data []byte) (image.Point, error) {
 	size, err := Size(data)
 	if err == nil && (size.X <= 0 || size.Y <= 0 || size.X > MaxPixels/size.Y) {
-		err = fmt.Errorf("the picture is %d by %d pixels, the limit is %d in total", size.X, size.Y, MaxPixels)
+		err = fmt.Errorf("the picture is %d by %d pixels, over the limit of %d in total", size.X, size.Y, MaxPixels)
 	}
 	return size, err
 }

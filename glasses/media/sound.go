@@ -75,7 +75,7 @@ func (s *Sound) Chunk(n, rate int) []byte {
 	return out
 }
 
-// at returns sample i at the given rate, interpolated between the two nearest samples.
+// at returns sample i at rate Hz, interpolated between the two nearest samples.
 func (s *Sound) at(i int64, rate int) int16 {
 	if s == nil {
 		return tone(i, rate)

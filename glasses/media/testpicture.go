@@ -10,8 +10,8 @@ import (
 // TestPictures is the number of pictures after which TestPicture repeats.
 const TestPictures = 20
 
-// TestPicture returns the picture with number n from a camera without a scene, as a JPEG: colour bars, a grey wedge
-// below them and a white line that moves from left to right.
+// TestPicture returns the JPEG number n of a camera that has no scene: colour bars, a grey wedge below them and a
+// white line that moves from left to right.
 func TestPicture(width, height, n int) []byte {
 	bars := []color.RGBA{{192, 192, 192, 255}, {192, 192, 0, 255}, {0, 192, 192, 255}, {0, 192, 0, 255},
 		{192, 0, 192, 255}, {192, 0, 0, 255}, {0, 0, 192, 255}}

@@ -38,7 +38,7 @@ func isContainer(n *glasses.Node) bool {
 	return n.Type == glasses.NodeColumn || n.Type == glasses.NodeRow || n.Type == glasses.NodeList
 }
 
-// scrolls reports whether content that does not fit can be reached by scrolling.
+// scrolls reports whether the user can scroll to content that does not fit.
 func (b *box) scrolls() bool {
 	return isContainer(b.n) && (b.n.Overflow == glasses.OverflowScroll || b.n.Overflow == glasses.OverflowPaginate)
 }
@@ -84,7 +84,7 @@ func (b *box) limit() int {
 	return 0
 }
 
-// within returns the valid offset nearest to offset.
+// within returns offset limited to the valid offsets.
 func (b *box) within(offset int) int {
 	offset = min(max(offset, 0), b.limit())
 	if b.paginates() {
@@ -93,8 +93,8 @@ func (b *box) within(offset int) int {
 	return offset
 }
 
-// reveal returns the offset nearest to the given one that makes t, a descendant of b, visible. If t is higher than b,
-// it returns the offset that shows the top of t.
+// reveal returns the offset nearest to offset at which t, a descendant of b, is visible. If t is higher than b, it
+// returns the offset that shows the top of t.
 func (b *box) reveal(t *box, offset int) int {
 	top := t.y - b.inner(b.rect()).Min.Y
 	for p := t.parent; p != b; p = p.parent {

@@ -189,8 +189,8 @@ func (p *paragraph) mayBegin(i int) bool {
 	return p.breaks != nil && p.breaks[i]
 }
 
-// mayDivide reports whether a line may begin with glyph i, which is not the first, if the previous line has no better
-// end.
+// mayDivide reports whether a line may begin with glyph i, which is not the first, if the previous line cannot end at
+// a better place.
 func (p *paragraph) mayDivide(i int) bool { return p.places == nil || p.places[i].mayDivide }
 
 // direct determines the order in which a line is drawn, from left to right (rule L2 of Unicode Standard Annex 9), and

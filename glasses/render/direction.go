@@ -92,7 +92,8 @@ func (s *scene) typesetting(b *box) typeset.Options {
 	return typeset.Options{Language: b.language, RTL: b.rtl, Auto: b.direction == "", WithoutAdded: s.withoutAdded}
 }
 
-// across returns the left edge of a part of width w at the given distance from the starting edge of in for b.
+// across returns the left edge of a part that is w wide and starts distance after the starting edge of in, in
+// the direction of b.
 func (b *box) across(in image.Rectangle, distance, w int) int {
 	if b.rtl {
 		return in.Max.X - distance - w

@@ -9,7 +9,8 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// maxSide limits the sides of a panel in pixels; a model with a larger panel counts as having none.
+// maxSide limits the sides of a panel in pixels; a model with a larger panel is treated as having
+// none.
 const maxSide = 4096
 
 // Draw returns the panel of m showing v, in the size and colours of the panel. Pixels are opaque; those outside a
@@ -182,7 +183,7 @@ func frameEdges(r image.Rectangle, w int) [4]image.Rectangle {
 	}
 }
 
-// stamp paints ink through a mask whose top left pixel is at x, y.
+// stamp paints ink through mask m, with its top left pixel at x, y.
 func (c *canvas) stamp(m *mask, x, y int, clip image.Rectangle, ink rgb) {
 	r := image.Rect(x, y, x+m.w, y+m.h).Intersect(clip).Intersect(c.img.Rect)
 	for py := r.Min.Y; py < r.Max.Y; py++ {

@@ -8,8 +8,8 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// maxFitViews limits the combinations of focus and scroll position that Fit examines. Content that is visible only in
-// later combinations counts as not shown.
+// maxFitViews limits the combinations of focus and scroll position that Fit examines. It treats content that is
+// visible only in later combinations as not visible.
 const maxFitViews = 2000
 
 // maxFindingText limits the text of a finding in bytes, because the findings of a show are part of its result, which
@@ -17,8 +17,8 @@ const maxFitViews = 2000
 const maxFindingText = 120
 
 // Fit returns the parts of a view's tree that the wearer cannot see or reach on this model with any of its inputs, in
-// drawing order. On a model without navigation, Fit examines only the given view. The result is empty for a model
-// without a panel and for a clear panel.
+// drawing order. On a model without navigation, Fit examines only v. The result is empty for a model without a panel
+// and for a clear panel.
 func Fit(m glasses.DeviceModel, v glasses.View) []glasses.Finding {
 	s, ok := laidOut(m, v)
 	if !ok || s.root == nil {

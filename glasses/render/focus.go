@@ -10,7 +10,7 @@ import (
 )
 
 // Show returns the view of a tree that replaces another view. The focus moves to the target named by the tree's focus;
-// otherwise it stays on the target with the same id; otherwise it moves to the first target. If the focus stays, the
+// otherwise it stays on the target with the same ID; otherwise it moves to the first target. If the focus stays, the
 // scroll position stays too as far as the new content allows, and changes only to keep a focused target visible.
 // Otherwise the view starts at the top, or at the target named by the tree's focus.
 func Show(m glasses.DeviceModel, before glasses.View, tree *glasses.Node) glasses.View {
@@ -37,7 +37,7 @@ func Show(m glasses.DeviceModel, before glasses.View, tree *glasses.Node) glasse
 	return s.view(tree)
 }
 
-// focusedID returns the id of the focused target in a view; "" if there is none.
+// focusedID returns the ID of the focused target in a view, or "" if there is none.
 func focusedID(v glasses.View) string {
 	if v.Tree == nil || v.Focus < 0 {
 		return ""
@@ -48,9 +48,9 @@ func focusedID(v glasses.View) string {
 	return ""
 }
 
-// Use returns the view after an input of the wearer, and the id of the target addressed by the input: the one that was
-// tapped on a simulator's panel, that was selected, or that now has the focus. On models without select, a tap without
-// coordinates selects; on models without navigate, a swipe navigates. Any other input changes nothing.
+// Use returns the view after an input of the wearer, and the ID of the target of the input: the target that was tapped
+// on a simulator's panel, was selected, or now has the focus. On models without select, a tap without coordinates
+// selects; on models without navigate, a swipe navigates. Any other input changes nothing.
 func Use(m glasses.DeviceModel, v glasses.View, in glasses.Input) (after glasses.View, target string) {
 	s, ok := laidOut(m, v)
 	if !ok || v.Tree == nil {
@@ -72,10 +72,9 @@ func Use(m glasses.DeviceModel, v glasses.View, in glasses.Input) (after glasses
 	return after, focusedID(after)
 }
 
-// Reach returns the shortest sequence of inputs that moves the focus to a target with this id and selects it. The
-// target must be at least partly visible when it is selected. Reach does not consider taps at a position, because
-// only a simulator's panel can be touched. It fails with unreachable, or with unsupported for a model without a
-// panel.
+// Reach returns the shortest sequence of inputs that moves the focus to the target id and selects it. The target
+// must be at least partly visible when it is selected. Reach does not consider taps at a position, because only a
+// simulator's panel can be touched. It fails with unreachable, or with unsupported for a model without a panel.
 func Reach(m glasses.DeviceModel, v glasses.View, id string) ([]glasses.Input, *glasses.Error) {
 	s, ok := laidOut(m, v)
 	if !ok {
@@ -96,7 +95,7 @@ func Reach(m glasses.DeviceModel, v glasses.View, id string) ([]glasses.Input, *
 		}
 		return append(inputs, glasses.Input{Kind: m.SelectKind()}), nil
 	case m.MoveKind() != "":
-		return nil, unreachable("the wearer of %s cannot reach %q: with %s up and down it never becomes visible", m.ID,
+		return nil, unreachable("the wearer of %s cannot reach %q: %s up and down never makes it visible", m.ID,
 			id, m.MoveKind())
 	case focus == id:
 		return nil, unreachable("the wearer of %s does not see %q, and no input (%s) scrolls to it", m.ID, id,
@@ -107,7 +106,7 @@ func Reach(m glasses.DeviceModel, v glasses.View, id string) ([]glasses.Input, *
 }
 
 // path returns the shortest sequence of moves, each up or down, after which done returns true; ok is false if there
-// is none. Without canMove it checks only the current position. It changes the position of the scene.
+// is none. If canMove is false, it checks only the current position. It changes the position of the scene.
 func (s *scene) path(canMove bool, done func() bool) (moves []string, ok bool) {
 	type place struct{ focus, scroll int }
 	type visit struct {
@@ -142,10 +141,10 @@ func unreachable(format string, args ...any) *glasses.Error {
 	return &glasses.Error{Code: glasses.CodeUnreachable, Message: fmt.Sprintf(format, args...)}
 }
 
-// maxIDWords limits the ids that an error lists.
+// maxIDWords limits the IDs that an error lists.
 const maxIDWords = 12
 
-// idWords lists the ids of the targets for an error.
+// idWords lists the IDs of the targets for an error.
 func (s *scene) idWords() string {
 	var ids []string
 	for _, t := range s.targets {
@@ -167,8 +166,8 @@ func (s *scene) view(tree *glasses.Node) glasses.View {
 	return glasses.View{Tree: tree, Focus: s.focus, Scroll: s.scroll()}
 }
 
-// named returns the index of the target with an id; -1 if there is none. Of several targets it prefers the one at
-// index near, then the first.
+// named returns the index of the target id, or -1 if there is none. If several targets have this ID, it prefers
+// the one at index near, then the first.
 func (s *scene) named(id string, near int) int {
 	is := func(t *box) bool { return t.n.ID == id }
 	switch {
@@ -180,7 +179,8 @@ func (s *scene) named(id string, near int) int {
 	return slices.IndexFunc(s.targets, is)
 }
 
-// at returns the index of the innermost target visible at a pixel of the panel; -1 if there is none.
+// at returns the index of the innermost target visible at pixel p of the panel, or -1 if there is
+// none.
 func (s *scene) at(p image.Point) int {
 	hit := -1
 	s.walk(func(b *box, r, clip image.Rectangle) {

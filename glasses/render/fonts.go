@@ -71,7 +71,7 @@ type glyphCache struct {
 
 var glyphs glyphCache
 
-// of returns the glyphs of a text.
+// of returns the glyphs of text in f.
 func (c *glyphCache) of(f face, text []rune) []*glyph {
 	c.mu.Lock()
 	defer c.mu.Unlock()

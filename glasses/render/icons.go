@@ -106,8 +106,8 @@ func inPolygon(x, y int, v []int) bool {
 	return in
 }
 
-// drawIcon returns the mask of part of an icon with sides of size pixels. It samples each pixel at 16 points, or at 4
-// in large icons.
+// drawIcon returns the mask of the part of an icon that is size pixels wide and high. It samples each pixel at 16
+// points, or at 4 in large icons.
 func drawIcon(spec string, size int, part image.Rectangle) mask {
 	shapes := parseIcon(spec)
 	m := mask{w: part.Dx(), h: part.Dy(), pix: make([]uint8, part.Dx()*part.Dy())}

@@ -27,13 +27,13 @@ func checkImages(n *glasses.Node, path string, depth int, left *int) *glasses.Er
 		if err == nil {
 			if *left -= size.X * size.Y; *left < 0 {
 				return &glasses.Error{Code: glasses.CodeBadPayload, Message: fmt.Sprintf(
-					"%s.data: with this picture the tree exceeds the limit of %d pixels in total", path, maxPixels)}
+					"%s.data: the pictures of the tree exceed the limit of %d pixels in total", path, maxPixels)}
 			}
 			_, err = decode(n.Data)
 		}
 		if err != nil {
 			return &glasses.Error{Code: glasses.CodeBadPayload,
-				Message: path + ".data is not a readable PNG or JPEG"}
+				Message: path + ".data must be a readable PNG or JPEG"}
 		}
 	}
 	if !isContainer(n) || depth == glasses.MaxTreeDepth {
@@ -146,7 +146,8 @@ func (c *canvas) picture(b *box, r, clip image.Rectangle, ink rgb) {
 	}
 }
 
-// average returns the pixel x, y of src scaled to size: the area-weighted mean of all pixels that it covers.
+// average returns the pixel x, y of src scaled to size: the area-weighted mean of the source pixels that it
+// covers.
 func average(src *image.RGBA, size image.Point, x, y int) (px [4]int) {
 	w, h := src.Rect.Dx(), src.Rect.Dy()
 	x0, x1, y0, y1 := x*w, (x+1)*w, y*h, (y+1)*h // in parts of a pixel: 1/size.X across, 1/size.Y down

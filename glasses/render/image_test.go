@@ -66,15 +66,15 @@ func TestCheckImages(t *testing.T) {
 		"png":          {tree: column(picture(gradient(10, 10)))},
 		"jpeg":         {tree: column(picture(jpegOf(t)))},
 		"4 megapixels": {tree: picture(encoded(t, 2048, 2048))},
-		"more":         {picture(encoded(t, 2048, 2049)), "tree.data: with this picture"},
+		"more":         {picture(encoded(t, 2048, 2049)), "tree.data: the pictures of the tree"},
 		"more together": {column(picture(encoded(t, 2000, 2000)), picture(encoded(t, 1000, 1000))),
-			"tree.children[1].data: with this picture"},
+			"tree.children[1].data: the pictures of the tree"},
 		"claims to be huge": {picture(claim(t, 1<<15, 1<<15)), "4194304"},
-		"claims a bit more": {picture(claim(t, 9, 9)), "not a readable PNG or JPEG"},
+		"claims a bit more": {picture(claim(t, 9, 9)), "must be a readable PNG or JPEG"},
 		"cut": {column(column(picture(gradient(90, 90)[:200]))),
-			"tree.children[0].children[0].data is not"},
-		"no picture": {picture([]byte("GIF89a")), "not a readable PNG or JPEG"},
-		"not base64": {glasses.Node{Type: glasses.NodeImage, Data: "%"}, "not a readable PNG or JPEG"},
+			"tree.children[0].children[0].data must be"},
+		"no picture": {picture([]byte("GIF89a")), "must be a readable PNG or JPEG"},
+		"not base64": {glasses.Node{Type: glasses.NodeImage, Data: "%"}, "must be a readable PNG or JPEG"},
 	} {
 		err := render.CheckImages(c.tree)
 		if (err == nil) != (c.says == "") || err != nil && (err.Code != glasses.CodeBadPayload ||

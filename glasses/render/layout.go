@@ -6,14 +6,14 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// layout positions every box. It first determines widths and the resulting heights and then the positions, for which
-// columns distribute the remaining height.
+// layout positions every box. It first determines widths and the resulting heights. Then columns distribute the
+// remaining height, which determines the positions.
 func (s *scene) layout() {
 	s.measure(s.root, s.area.Dx())
 	s.place(s.root, s.area.Min.X, s.area.Min.Y, s.area.Dy())
 }
 
-// gaps returns the total space between the children.
+// gaps returns the total space between the children of b.
 func (b *box) gaps() int { return b.n.Gap * max(len(b.kids)-1, 0) }
 
 // measure sets the width of b and the height that it needs at that width.
@@ -106,8 +106,8 @@ func grow(kids []*box, sizes []int, left int) {
 	}
 }
 
-// shrink reduces sizes by much in total, the largest first, so that the result is as even as possible. No size
-// becomes less than least.
+// shrink reduces sizes by much in total, the largest first, so that the result is as even as possible. It
+// makes no size smaller than least.
 func shrink(sizes []*int, much, least int) {
 	total := -much
 	for _, v := range sizes {
@@ -193,7 +193,7 @@ func (s *scene) placeRow(b *box, in image.Rectangle) {
 	}
 }
 
-// aligned returns the offset from the edge if the space left is free.
+// aligned returns the offset from the starting edge of content that leaves the space left free.
 func aligned(align string, left int) int {
 	switch {
 	case left <= 0:

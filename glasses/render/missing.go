@@ -7,12 +7,11 @@ import (
 	"unicode"
 )
 
-// maxMissingNamed limits how many missing characters are named.
+// maxMissingNamed limits the number of missing characters that are listed.
 const maxMissingNamed = 8
 
-// missing names the characters of a paragraph that no font has, each once, in order: "ሀ U+1200 ETHIOPIC
-// SYLLABLE HA, ለ U+1208 ETHIOPIC SYLLABLE LA". It returns ""
-// if there are none.
+// missing lists the characters of a paragraph that no font contains, each once, in order: "ሀ U+1200
+// ETHIOPIC SYLLABLE HA, ለ U+1208 ETHIOPIC SYLLABLE LA". It returns "" if there are none.
 func (p *paragraph) missing() string {
 	var runes []rune
 	for _, g := range p.glyphs {

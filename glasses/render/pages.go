@@ -20,7 +20,7 @@ func (b *box) flow() {
 // pager computes page breaks.
 type pager struct{ top, page int }
 
-// over returns how far an element at y with height h must move to fit on one page.
+// over returns how far an element of height h at y must move to fit on one page.
 func (p pager) over(y, h int) int {
 	at := (y - p.top) % p.page
 	if at <= 0 || at+h <= p.page {

@@ -62,7 +62,8 @@ func (q quantiser) ink(colour string) rgb {
 	return c
 }
 
-// cover returns the coverage that the panel can show. On a panel without intermediate shades, it is all or nothing.
+// cover returns the coverage that the panel shows for a. On a panel without intermediate shades, it is all or
+// nothing.
 func (q quantiser) cover(a uint8) uint8 {
 	if q.colour != glasses.ColourPalette && (q.colour != glasses.ColourGreen || q.levels > 2) {
 		return a

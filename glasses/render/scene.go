@@ -45,7 +45,8 @@ func newScene(sc screen, v glasses.View) *scene {
 	return s
 }
 
-// point sets the focus and the scroll of the primary scroller to the nearest valid values.
+// point sets the focus, and the scroll position of the primary scroller, to the nearest valid
+// values.
 func (s *scene) point(focus, scroll int) {
 	s.focus = min(max(focus, -1), len(s.targets)-1)
 	for _, b := range s.scrollers {
@@ -62,7 +63,7 @@ func (s *scene) point(focus, scroll int) {
 	}
 }
 
-// scroll returns the view's scroll within its bounds.
+// scroll returns the scroll position of the primary scroller, as in View.Scroll.
 func (s *scene) scroll() int {
 	if s.primary == nil {
 		return 0
@@ -181,7 +182,7 @@ func pageLabel(s *scene, page, pages int) *paragraph {
 	return newParagraph(strconv.Itoa(page+1)+"/"+strconv.Itoa(pages), s.caption, typeset.Options{})
 }
 
-// or returns v if v is positive, otherwise def.
+// or returns v if it is positive, otherwise def.
 func or(v, def int) int {
 	if v > 0 {
 		return v

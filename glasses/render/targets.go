@@ -8,7 +8,7 @@ import (
 
 // Target is a focusable node: a button, or a child of a list.
 type Target struct {
-	// ID is the id of the node, if it has one.
+	// ID is the ID of the node, if it has one.
 	ID string
 	// Path is the path of the node in its tree, e.g. tree.children[0].
 	Path string
@@ -58,7 +58,7 @@ func Clamp(m glasses.DeviceModel, v glasses.View) glasses.View {
 }
 
 // Navigate moves the focus to the next target (down, right) or the previous one (up, left) and scrolls to it. If there
-// is no further target, it only scrolls. Any other direction only clamps.
+// is no further target, it only scrolls. For any other direction it only clamps the view.
 func Navigate(m glasses.DeviceModel, v glasses.View, direction string) glasses.View {
 	s, ok := laidOut(m, v)
 	if !ok {

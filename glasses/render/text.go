@@ -21,7 +21,7 @@ type paragraph struct {
 	lines   []textLine
 }
 
-// textLine is glyphs[from:to] of its paragraph. top is relative to the top of the node.
+// textLine consists of glyphs[from:to] of its paragraph. top is relative to the top of the node.
 type textLine struct {
 	from, to, width, top int
 	order                []int // indexes of the glyphs from left to right; nil means from..to in order
@@ -147,10 +147,10 @@ func (p *paragraph) firstBelow(y int) int {
 	return sort.Search(len(p.lines), func(i int) bool { return p.lines[i].top+p.face.line >= y })
 }
 
-// lineAt returns the top left corner of a line of b, where b is at r. ok is false for a line that is omitted because
-// a quarter or more of it is cut off at the bottom. In scrollers such a line is drawn, as a hint that there is more
-// content. If glyphs that extend beyond their line, such as the tail of a j, would be cut, the line is moved to
-// prevent that. least is the minimum coverage of a pixel that the panel shows.
+// lineAt returns the top left corner of line l of box b drawn at r. ok is false if l is not drawn: outside
+// scrollers, a line is omitted if a quarter or more of it is cut off at the bottom. A scroller draws it, as a hint
+// that there is more content. lineAt moves a line if that keeps parts beyond its edges, such as the tail of a j,
+// from being cut. least is the minimum coverage of a pixel that the panel shows.
 func (b *box) lineAt(l textLine, r, clip image.Rectangle, least uint8) (image.Point, bool) {
 	p := b.text
 	in := image.Rect(r.Min.X+b.padX, r.Min.Y+b.padY, r.Max.X-b.padX, r.Max.Y-b.padY)
@@ -180,8 +180,8 @@ func (b *box) lineAt(l textLine, r, clip image.Rectangle, least uint8) (image.Po
 // of marks stays on its line, and the marks are cut.
 func (f face) maxShift() int { return f.line / 6 }
 
-// moveInside returns how far to move the ink from..to so that it is within low..high, if the line first..last is
-// within low..high and there is space; otherwise 0.
+// moveInside returns how far to move the ink from..to so that it lies within low..high. It returns 0 if there is
+// not enough space, or if the line first..last is not within low..high.
 func moveInside(from, to, first, last, low, high int) int {
 	switch {
 	case first < low || last > high || to-from > high-low:
@@ -197,7 +197,8 @@ func moveInside(from, to, first, last, low, high int) int {
 // baseline returns the distance from the top of a line to its baseline.
 func (f face) baseline() int { return (100*f.line-115*f.size)/200 + 94*f.size/100 }
 
-// line paints a line whose top left corner is at. Parts of glyphs beyond the line are clipped only by clip.
+// line paints line l of p with its top left corner at the point at. Parts of glyphs beyond the line are
+// clipped only by clip.
 func (c *canvas) line(p *paragraph, l textLine, at image.Point, clip image.Rectangle, ink rgb) {
 	for g, offset := range p.masks(l) {
 		c.stamp(&g.mask, at.X+offset.X, at.Y+offset.Y, clip, ink)

@@ -2,9 +2,9 @@ package render
 
 import "image"
 
-// traces records the texts that affect each pixel of a picture being painted: without them the pixel would have
-// another colour. With traces, one pass is enough for all texts. Comparing two pictures for each text would take many
-// seconds for a tree with hundreds of large overlapping texts.
+// traces records the texts that affect the colour of each pixel of a picture being painted. With traces, one pass is
+// enough for all texts. Comparing two pictures for each text would take many seconds for a tree with hundreds of
+// large overlapping texts.
 type traces struct {
 	rect  image.Rectangle
 	heads []int32 // index of the first trace of each pixel, row by row; 0 for none
@@ -23,7 +23,7 @@ func newTraces(rect image.Rectangle) *traces {
 	return &traces{rect: rect, heads: make([]int32, rect.Dx()*rect.Dy()), all: make([]trace, 1)}
 }
 
-// at returns the first link of the list of traces of a pixel.
+// at returns a pointer to the head of the list of traces of a pixel.
 func (t *traces) at(x, y int) *int32 {
 	return &t.heads[(y-t.rect.Min.Y)*t.rect.Dx()+x-t.rect.Min.X]
 }
@@ -73,7 +73,7 @@ func (t *traces) remove(link *int32) {
 	t.all[i].next, t.free = t.free, i
 }
 
-// add inserts a trace before the one that link points to. link is a link of a pixel.
+// add inserts a trace before the trace that link, in the list of a pixel, points to.
 func (t *traces) add(link *int32, tr trace) {
 	tr.next = *link
 	if t.free == 0 {

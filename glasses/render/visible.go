@@ -24,17 +24,17 @@ type Inspection struct {
 
 // Text is the text of a text node or a button.
 type Text struct {
-	// ID is the id of the node, if it has one. Path is its path in the tree, e.g. tree.children[0].
+	// ID is the ID of the node, if it has one. Path is its path in the tree, e.g. tree.children[0].
 	ID, Path string
 	Text     string
-	// Visible is VisibleFull if every pixel of the text is visible on the picture of the panel, VisibleNone if none is. A
-	// text without pixels, e.g. a black one, is not visible. Neither is a text of only missing characters.
+	// Visible is VisibleFull if every pixel of the text is visible in the picture of the panel, VisibleNone if none is. A
+	// text without pixels, such as a black text, is not visible; neither is a text of only missing characters.
 	Visible string
 	// Whole is the part of Text whose lines are visible in full. Seen is the part whose lines have at least one pixel on
 	// the picture. Lines that are not adjacent are separated by a line feed.
 	Whole, Seen string
-	// Missing names the characters that no font has, e.g. "你 U+4F60". They are drawn as boxes, and a line that contains
-	// one is never in Whole. It is empty if there are none.
+	// Missing lists the characters that no font contains, e.g. "你 U+4F60". They are drawn as boxes, and a line that
+	// contains one is never in Whole. It is empty if there are none.
 	Missing string
 }
 
@@ -127,8 +127,8 @@ func (s *scene) inks(b *box) (ink, ground rgb) {
 // lineView is how much of a line is on the picture.
 type lineView struct{ some, all bool }
 
-// textOf returns how much of a text is on the picture. places are the areas that other boxes paint. traces is a
-// function because computing them is expensive.
+// textOf returns how much of a text is visible in the picture. places are the areas that other boxes paint.
+// traces is a function because tracing is expensive.
 func (s *scene) textOf(p paintedBox, places []paintedPlace, traces func() *traces) Text {
 	t := Text{ID: p.n.ID, Path: p.path(), Text: p.n.Text, Visible: VisibleNone, Missing: p.text.missing()}
 	views := s.linesOf(p, places, traces)
@@ -158,7 +158,7 @@ func (s *scene) textOf(p paintedBox, places []paintedPlace, traces func() *trace
 	return t
 }
 
-// appendLine appends line i with the spaces after it, or a line feed if the line is not included.
+// appendLine appends line i and the spaces after it, or a line feed if included is false.
 func (p *paragraph) appendLine(text string, i int, included bool) string {
 	switch {
 	case !included && strings.HasSuffix(text, "\n"): // avoids copying the text: there may be thousands of lines

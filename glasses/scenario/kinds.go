@@ -15,18 +15,18 @@ import (
 type Kind struct {
 	// Name is the field of a step.
 	Name string
-	// What describes the kind in a sentence.
+	// What is a sentence that describes the kind.
 	What string
 	// Expects is set for a kind that checks something.
 	Expects bool
 	// Tool is the tool that does the same in a single call, or "" if there is none. Argument is the tool's argument
-	// for the step's value; if it is empty, the value's fields are the arguments.
+	// that takes the step's value; if it is empty, the value's fields are the arguments.
 	Tool, Argument string
 	// OnlyStep lists the fields of the value that the tool does not accept.
 	OnlyStep []string
 	// Example is a complete step.
 	Example string
-	// rules are the rules for the value, by their place in it.
+	// rules maps places in the value to their rules.
 	rules strictjson.Rules
 }
 
@@ -42,7 +42,7 @@ func words(what string, list ...string) strictjson.Rule {
 func says(what string) strictjson.Rule { return strictjson.Rule{What: what} }
 
 func within() strictjson.Rule {
-	rule := integers("How long to wait, in ms of the session's clock.", 0, MaxWithin)
+	rule := integers("How long to wait, in milliseconds on the session's clock.", 0, MaxWithin)
 	rule.Default = int64(DefaultWithin)
 	return rule
 }
@@ -65,7 +65,7 @@ func actions() []Kind {
 				"direction": words("For swipe and navigate.", "up", "down", "left", "right"),
 				"side":      words("If there are two touch bars.", "left", "right"),
 			}},
-		{Name: "transcript", What: "Somebody speaks. The app must have started transcription.",
+		{Name: "transcript", What: "Someone speaks. The app must have started transcription.",
 			Tool: "injectTranscript", Example: `{"transcript": {"text": "add milk"}}`,
 			rules: strictjson.Rules{
 				"":           {Required: []string{"text"}},
@@ -116,13 +116,13 @@ func actions() []Kind {
 
 func expectations() []Kind {
 	return []Kind{
-		{Name: "expect", What: "A row of the event log must arrive or, with absent, must not. Only rows since the last " +
+		{Name: "expect", What: "A row must be added to the event log or, with absent, must not. Only rows since the last " +
 			"step that made something happen count, each for one expectation.", Expects: true,
 			Tool: "waitForEvent", OnlyStep: []string{"absent", "withinMs"},
 			Example: `{"expect": {"type": "display.show", "withinMs": 1000}}`,
 			rules: strictjson.Rules{
 				"":         {AnyOf: []string{"type", "kind", "chip", "sender", "payload"}},
-				"type":     {What: "E.g. display.show, input, app.attached.", MinLength: 1, MaxLength: glasses.MaxType},
+				"type":     {What: "Such as display.show, input or app.attached.", MinLength: 1, MaxLength: glasses.MaxType},
 				"kind":     words("request: a command of the app.", glasses.KindRequest, glasses.KindResult, glasses.KindEvent),
 				"chip":     words("", glasses.Chips()...),
 				"sender":   words("", glasses.SenderApp, glasses.SenderGlasses, glasses.SenderService),
@@ -142,8 +142,8 @@ func expectations() []Kind {
 				"focus":        says("Id of a node; empty: none."),
 				"picture": {What: "SHA-256 of the picture, from getDisplayState or a saved picture.", Pattern: hashPattern,
 					Form: "a SHA-256 in lower-case hex"},
-				"withinMs": integers(fmt.Sprintf("How long to wait, in ms of the session's clock. Default: %d; longer for a "+
-					"slow panel.", DefaultWithin), 0, MaxWithin),
+				"withinMs": integers(fmt.Sprintf("How long to wait, in milliseconds on the session's clock. Default: %d; "+
+					"longer for a slow panel.", DefaultWithin), 0, MaxWithin),
 			}},
 		{Name: "expectNothingClipped", What: "The display fits device models: nothing is clipped or cut, no word of a " +
 			"button is broken, and every target can be reached. {} means every model with a display.", Expects: true,
@@ -178,7 +178,8 @@ func panelModels() (ids []string) {
 	return ids
 }
 
-// KindRules returns the rules for a kind's value, for tool arguments with the same fields.
+// KindRules returns the rules for the value of the kind name. Tools whose arguments have the same
+// fields use them.
 func KindRules(name string) strictjson.Rules {
 	for _, k := range Kinds() {
 		if k.Name == name {
@@ -188,7 +189,7 @@ func KindRules(name string) strictjson.Rules {
 	return nil
 }
 
-// rulesOfSteps returns the rules for a list of steps at this place.
+// rulesOfSteps returns the rules for a list of steps at place.
 func rulesOfSteps(place string) strictjson.Rules {
 	step := place + "[]"
 	rules := strictjson.Rules{

@@ -23,16 +23,16 @@ var (
 	stepsShape = sync.OnceValue(func() *strictjson.Shape[list] { return strictjson.Of[list](rulesOfSteps("steps")) })
 )
 
-// list is a list of steps without a file.
+// list is a list of steps outside a file.
 type list struct {
 	Steps []Step `json:"steps"`
 }
 
-// Parse decodes and checks a file. On failure it returns an *Error. It does not check other files that the scenario
-// names.
+// Parse decodes and checks a file. On failure it returns an *Error. It does not check the files that the scenario
+// refers to.
 func Parse(data []byte) (Scenario, error) {
 	if len(data) > MaxFile {
-		return Scenario{}, &Error{Message: fmt.Sprintf("the file is %d bytes, the limit is %d", len(data), MaxFile)}
+		return Scenario{}, &Error{Message: fmt.Sprintf("the file is %d bytes long, over the limit of %d", len(data), MaxFile)}
 	}
 	data, err := textfile.Decode(data)
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *Step) check(path string) error {
 	return nil
 }
 
-// isEmpty reports whether a step expects nothing although it has fields.
+// isEmpty reports whether an expectation has fields but expects nothing.
 func (e *ExpectDisplay) isEmpty() bool {
 	return len(e.Text)+len(e.Absent)+len(e.Images) == 0 && e.Focus == nil && e.Picture == ""
 }
@@ -156,8 +156,8 @@ func (s *Step) control() (typ string, payload any) {
 	return "", nil
 }
 
-// Control returns the control frame for an action; ok is false for other steps. file is the
-// path of the picture or sound that the step names, if any.
+// Control returns the control frame for an action; ok is false for other steps. file is the path of
+// the step's picture or sound, if any.
 func (s *Step) Control() (typ string, payload any, file string, ok bool) {
 	switch s.Act() {
 	case "camera":
@@ -169,7 +169,7 @@ func (s *Step) Control() (typ string, payload any, file string, ok bool) {
 	return typ, payload, "", typ != ""
 }
 
-// DeviceModels returns the models that the display must fit.
+// DeviceModels returns the models that the display must fit on.
 func (e *ExpectNothingClipped) DeviceModels() []glasses.DeviceModel {
 	var list []glasses.DeviceModel
 	for _, m := range glasses.Models() {

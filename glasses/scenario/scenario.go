@@ -39,20 +39,21 @@ type Scenario struct {
 	Schema   string `json:"$schema,omitempty"`
 	Scenario int    `json:"scenario"` // Version
 	Name     string `json:"name"`
-	// DeviceModel is the id of a model; empty means the session's model.
+	// DeviceModel is the ID of a model; empty means the session's model.
 	DeviceModel string `json:"deviceModel,omitempty"`
 	// Clock is virtual or real; empty means virtual.
 	Clock string `json:"clock,omitempty"`
 	// App describes how to start the app, for programs that start it.
 	App *App `json:"app,omitempty"`
-	// FixturesDir is the folder with fixtures for the camera and microphone; a relative path starts at the file's folder.
+	// FixturesDir is the directory with fixtures for the camera and microphone; a relative path starts at the file's
+	// directory.
 	FixturesDir string `json:"fixturesDir,omitempty"`
 	// Assistant answers the calls of the app's assistant.
 	Assistant *Assistant `json:"assistant,omitempty"`
 	// Fonts lists the added fonts that the app's texts were drawn with.
 	Fonts []Font `json:"fonts,omitempty"`
 	Steps []Step `json:"steps"`
-	// Recorded contains the app's commands and events during the recording, which runs are compared with.
+	// Recorded contains the app's commands and events during the recording. Runs are compared with them.
 	Recorded *Recorded `json:"recorded,omitempty"`
 }
 
@@ -64,7 +65,7 @@ type Font struct {
 
 // Assistant is an assistant script: exactly one of its fields is set.
 type Assistant struct {
-	// File is the path of the script; a relative path starts at the scenario's folder.
+	// File is the path of the script; a relative path starts at the scenario's directory.
 	File string `json:"file,omitempty"`
 	// Rules are the script itself.
 	Rules []assistantscript.Rule `json:"rules,omitempty"`
@@ -78,8 +79,8 @@ func (a *Assistant) Script() *assistantscript.Script {
 	return &assistantscript.Script{Rules: a.Rules}
 }
 
-// App describes how to start an app: a command with arguments, a working directory relative to the file's folder, and
-// additional environment variables.
+// App describes how to start an app: a command with arguments, a working directory relative to the file's directory,
+// and additional environment variables.
 type App struct {
 	Command []string          `json:"command"`
 	Dir     string            `json:"dir,omitempty"`
@@ -108,8 +109,8 @@ type Step struct {
 	Picture *string `json:"picture,omitempty"` // save the panel under this name
 }
 
-// Expect is a row of the event log that must arrive within WithinMs of the session's clock or, with Absent, must not.
-// Only rows since the last action match, and each row matches only one expectation.
+// Expect describes a row that must be added to the event log within WithinMs on the session's clock or, with Absent,
+// must not. Only rows since the latest action match, and each row matches only one expectation.
 type Expect struct {
 	// Type, Kind, Chip and Sender must equal the fields of the row; an empty field matches any value.
 	Type   string `json:"type,omitempty"`
@@ -122,7 +123,7 @@ type Expect struct {
 	Absent   bool            `json:"absent,omitempty"`
 }
 
-// ExpectDisplay is what the wearer must see within WithinMs.
+// ExpectDisplay describes what the wearer must see within WithinMs.
 type ExpectDisplay struct {
 	// Text lists texts that must be completely on the panel, each as part of one node's text.
 	Text []string `json:"text,omitempty"`
@@ -134,7 +135,7 @@ type ExpectDisplay struct {
 	Images []string `json:"images,omitempty"`
 	// AllowPartial treats content that is partly on the panel as if it were completely visible, also for Absent.
 	AllowPartial bool `json:"allowPartial,omitempty"`
-	// Focus is the id of the focused button or list entry.
+	// Focus is the ID of the focused button or list entry.
 	Focus *string `json:"focus,omitempty"`
 	// Picture is the SHA-256 of the panel's PNG.
 	Picture string `json:"picture,omitempty"`
@@ -146,7 +147,7 @@ type ExpectDisplay struct {
 // ExpectNothingClipped requires the tree on the panel to fit device models: nothing is clipped or cut, no word of a
 // button is broken, and the wearer can reach every target.
 type ExpectNothingClipped struct {
-	// Models are ids of models with a panel; empty means all.
+	// Models are IDs of models with a panel; empty means all.
 	Models   []string `json:"models,omitempty"`
 	WithinMs *int64   `json:"withinMs,omitempty"`
 }
@@ -156,11 +157,11 @@ type Recorded struct {
 	// Clock is the clock of the recording. Times are compared only between virtual clocks.
 	Clock      string `json:"clock"`
 	DurationMs int64  `json:"durationMs"`
-	// AppLeft reports whether the app had left at the end of the recording. If so, it may also leave during a run.
+	// AppLeft is set if the app had left at the end of the recording. It may then also leave during a run.
 	AppLeft  bool      `json:"appLeft,omitempty"`
 	Trace    []Request `json:"trace"`
 	Pictures []Picture `json:"pictures"`
-	// Media lists the files <sha256>.<ext> in the folder "media" next to the recording.
+	// Media lists the files <sha256>.<ext> in the directory "media" next to the recording.
 	Media []string `json:"media,omitempty"`
 }
 
@@ -177,7 +178,8 @@ type Picture struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Act returns the name of the single field that is set; empty if none or several are.
+// Act returns the name of the action or expectation field that is set, or "" if none or several
+// are.
 func (s *Step) Act() string {
 	name, count := "", 0
 	for _, f := range []struct {

@@ -91,8 +91,8 @@ func TestRefusals(t *testing.T) {
 			`steps[1].input.kin: unknown field; expected one of kind, x, y, direction, side, target` + tap},
 		{step(`{"input":{"kind":"tap","target":"next"}}`),
 			`steps[1].input: it has kind and target; expected exactly one of kind, target` + tap},
-		{step(`{"input":{"target":"next","side":"left"}}`), `steps[1].input: sim.input payload: target without kind takes ` +
-			`no x, y, direction or side: the glasses choose the inputs` + tap},
+		{step(`{"input":{"target":"next","side":"left"}}`), `steps[1].input: sim.input payload: target without kind ` +
+			`must not be combined with x, y, direction or side: the glasses choose the inputs` + tap},
 		{step(`{"state":{"battery":{"level":101}}}`), `steps[1].state.battery.level: it is 101; expected an integer from 0 ` +
 			`to 100, e.g. {"state": {"battery": {"level": 5, "charging": false}}}`},
 		{step(`{"state":{"permissions":{"nose":"denied"}}}`), `steps[1].state.permissions.nose: unknown name; expected one ` +

@@ -1,8 +1,8 @@
-// Package uncleared records which real glasses may still show a picture although they are no longer connected. The
-// adapter that shows pictures on a pair keeps a mark for the pair until the panel is known to be dark. The adapter
-// outlives the daemon, so it can clear a pair and remove its mark after the daemon was killed. If the adapter is
-// killed too, the mark stays, and the next daemon tells the user what the wearer may see. Marks are empty files in a
-// folder of the state directory.
+// Package uncleared records which disconnected real glasses may still show a picture. The adapter that shows
+// pictures on a pair keeps a mark for the pair until the panel is known to be dark. The adapter outlives the daemon,
+// so it can clear a pair and remove its mark after the daemon was killed. If the adapter is killed too, the mark
+// stays, and the next daemon tells the user what the wearer may see. Marks are empty files in a subdirectory of the
+// state directory.
 package uncleared
 
 import (
@@ -51,7 +51,7 @@ func Unmark(stateDir string, p Pair) error {
 	return nil
 }
 
-// Has reports whether the glasses may show a picture.
+// Has reports whether a pair is marked.
 func Has(stateDir string, p Pair) bool {
 	_, err := os.Lstat(p.file(stateDir))
 	return err == nil

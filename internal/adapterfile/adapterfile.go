@@ -1,5 +1,5 @@
-// Package adapterfile describes the program of a transport adapter that the user adds to the daemon, and how the
-// user's own process proves to the daemon that the user approved it. Both sides import it, so they agree.
+// Package adapterfile identifies the program of a transport adapter that the user adds to the daemon, and
+// defines how the user's own process proves to the daemon that the user approved it.
 package adapterfile
 
 import (
@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 )
 
-// ApprovalName is the file in the state directory that approves one program: a client writes it before it asks the
-// daemon to add that program, and the daemon deletes it. So a process that may connect to the daemon but not write to
+// ApprovalName is the file in the state directory that approves one program. A client writes it before it asks the
+// daemon to add the program, and the daemon deletes it. So a process that may connect to the daemon but not write to
 // the state directory, such as a sandboxed agent, cannot make the daemon run a program.
 const ApprovalName = "adapter.approved"
 
@@ -29,7 +29,7 @@ type File struct {
 	Path string
 	// SHA256 is in lower-case hexadecimal.
 	SHA256 string
-	// Owner is the name of the user who owns the file, or the user's number if there is no name.
+	// Owner is the name of the user who owns the file, or the user's number if the name is unknown.
 	Owner string
 }
 
@@ -85,7 +85,7 @@ func Copy(path string, w io.Writer) (sha256Hex string, err error) {
 func (f File) Approval() []byte { return []byte(f.SHA256 + "  " + f.Path + "\n") }
 
 // Approve writes the approval of f into the state directory, which must exist. The returned function deletes the
-// approval; call it once the daemon has answered.
+// approval; call it once the daemon has responded.
 func Approve(stateDir string, f File) (withdraw func(), err error) {
 	temp, err := os.CreateTemp(stateDir, "."+ApprovalName+".tmp-*") // mode 0600
 	if err != nil {

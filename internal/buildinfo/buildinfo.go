@@ -1,7 +1,7 @@
 // Package buildinfo holds the values that the linker sets in every binary (-X).
 package buildinfo
 
-// Set by `make build`; other builds have the defaults.
+// `make build` sets these variables; other builds use the defaults.
 var (
 	// Version is the release, e.g. "1.4.0", or "dev" if not built by make.
 	Version = "dev"
@@ -11,7 +11,7 @@ var (
 	BuiltAt = "unknown"
 	// DefaultBackendURL is the production backend of a distribution; if it is empty, the embedded backend is used.
 	DefaultBackendURL = ""
-	// ReleaseURL is where this distribution's releases are downloaded from; if it is empty, the service does not look
+	// ReleaseURL is the download address of this distribution's releases. If it is empty, the service does not look
 	// for releases.
 	ReleaseURL = ""
 	// ReleaseKey is the minisign public key of this distribution's releases, one line of base64; it is empty if

@@ -1,6 +1,6 @@
-// Package clientio is the contract under which a client's own process opens pages and reads and writes files for the
-// daemon. The daemon decides what to open or write. The client's process does it in its own environment and with its
-// own permissions, so that a client can never make the daemon run a program or access a file.
+// Package clientio defines the protocol by which a client's own process opens pages and reads and writes files for
+// the daemon. The daemon decides what to open or write. The client's process does it in its own environment and with
+// its own permissions, so that a client can never make the daemon run a program or access a file.
 //
 // The client's process dials mcp.sock and sends a Handshake with a token instead of an MCP handshake. Then the daemon
 // sends requests and the client's process responds to them one by one, one JSON object per line. The package contains
@@ -39,19 +39,19 @@ const (
 const (
 	// Open opens the page URL in the user's browser. Response: Opened, Reason.
 	Open = "open"
-	// Read reads the regular file Path, which may have at most Limit bytes. Response: Data.
+	// Read reads the regular file Path of at most Limit bytes. Response: Data.
 	Read = "read"
 	// Stat describes Path. Response: Info.
 	Stat = "stat"
-	// List lists the folder Path by name. Response: Entries.
+	// List lists the directory Path by name. Response: Entries.
 	List = "list"
-	// Find searches for the file Name in the folder Path and its parents, and reads the first one of at most Limit bytes.
+	// Find searches the directory Path and its parents for the file Name, and reads the first one of at most Limit bytes.
 	// Response: Path and Data, or CodeNotExist.
 	Find = "find"
-	// Write writes Data to Path atomically with mode Mode, and creates missing folders with mode DirMode. An existing
-	// file is replaced if Replace is set; otherwise the response is CodeExists.
+	// Write writes Data to Path atomically with mode Mode, and creates missing directories with mode DirMode. An
+	// existing file is replaced if Replace is set; otherwise the response is CodeExists.
 	Write = "write"
-	// MakeDir creates the folder Path and missing parents with mode DirMode.
+	// MakeDir creates the directory Path and missing parents with mode DirMode.
 	MakeDir = "mkdir"
 	// Remove removes the regular file Path if Data is the SHA-256 of its content. It does not remove a symbolic link.
 	// Clients of earlier versions refuse this operation.
@@ -129,7 +129,7 @@ type Info struct {
 	Private bool `json:"private"`
 }
 
-// Entry is one entry of a folder; symbolic links have the kind KindOther.
+// Entry is one entry of a directory; symbolic links have the kind KindOther.
 type Entry struct {
 	Name Path   `json:"name"`
 	Kind string `json:"kind"`

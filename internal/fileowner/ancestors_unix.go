@@ -8,9 +8,9 @@ import (
 	"os"
 )
 
-// CheckAncestors returns an *Error if another user could replace a private directory or a link in its path, because
-// of the owner or mode of a directory above it. The directory itself, which may be missing, is not checked.
-// Directories that this process may not read are accepted; opening the directory below will fail.
+// CheckAncestors returns an *Error if another user could replace the private directory path, or a link in the path,
+// because of the owner or mode of a directory above it. It does not check path itself, which may be missing. It
+// accepts directories that this process may not read, because opening path will then fail.
 //
 // A directory above it with the sticky bit is accepted, because the directory belongs to this user. Root often works
 // below directories of other users, such as the mounted home of a container, so root is refused only directories that

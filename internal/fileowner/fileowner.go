@@ -1,6 +1,6 @@
-// Package fileowner checks that only this user and root can replace a file, so that it is safe to run it. A group
-// counts as other users unless it contains only this user and root. service-mcp imports this package and must start
-// fast, so the package must stay small.
+// Package fileowner checks that only this user and root can replace a file, so that it is safe to run it. It treats
+// a group as other users unless the group contains only this user and root. service-mcp imports this package and
+// must start fast, so the package must stay small.
 package fileowner
 
 import (
@@ -12,7 +12,7 @@ import (
 // Error reports that another user could replace a file.
 type Error struct {
 	Reason string // includes the path and its owner or mode
-	Fix    string // the command that corrects it
+	Fix    string // the command that corrects it; a sentence if CheckNew returned the error
 }
 
 func (e *Error) Error() string { return e.Reason }
@@ -29,7 +29,7 @@ func CheckFile(path string) error {
 	return CheckDirectories(filepath.Dir(path))
 }
 
-// CheckDirectories checks dir and, if they matter on this system, the directories above it.
+// CheckDirectories checks dir and, where ancestorsMatter, the directories above it.
 func CheckDirectories(dir string) error {
 	for first := true; ; first = false {
 		info, err := os.Stat(dir)

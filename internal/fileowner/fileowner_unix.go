@@ -26,7 +26,8 @@ func checkAccess(path string, info fs.FileInfo, onlyOwner bool) error {
 	return checkMode(path, info)
 }
 
-// checkOwner refuses a path that does not belong to this user, root or the user also.
+// checkOwner refuses a path that belongs neither to this user, to root nor to the user whose number
+// is also.
 func checkOwner(path string, info fs.FileInfo, also int) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -75,7 +76,7 @@ func isUnmapped(uid uint32) bool {
 const adminGroup = 80
 
 // isPrivateGroup reports whether a group contains only this user and root. If accounts are stored elsewhere and
-// /etc/group does not list the group, a group with the user's number counts as private.
+// /etc/group does not list the group, a group with the user's number is taken to be private.
 func isPrivateGroup(gid, uid int) bool {
 	if gid == 0 {
 		return true

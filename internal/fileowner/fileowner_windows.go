@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// ancestorsMatter is false: access lists are inherited by folders below, and the right of every user to create a
-// folder in C:\ does not apply to existing folders.
+// ancestorsMatter is false: directories inherit access lists, and the right of every user to create a directory
+// in C:\ does not apply to existing directories.
 const ancestorsMatter = false
 
 // checkAccess refuses a path that does not belong to this user, the administrators or the system, or that a group of

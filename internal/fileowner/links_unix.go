@@ -16,7 +16,7 @@ import (
 const maxLinks = 40
 
 // CheckLinks refuses an absolute path that another user could redirect to another file, through a symbolic link or a
-// directory in the path. It accepts the owner of the file, such as the user who installed Homebrew, who could replace
+// directory in the path. It trusts the owner of the file, such as the user who installed Homebrew, who could replace
 // the file anyway. The sticky bit of a directory does not protect a link in it, because the link is missing for a
 // moment while an upgrade replaces it.
 func CheckLinks(path string) error {
@@ -40,8 +40,8 @@ func CheckLinks(path string) error {
 	})
 }
 
-// walk calls visit for each entry on an absolute path, with the directory that contains the entry. It follows a link
-// after visiting it. The walk ends at an entry that does not exist, whose info is nil.
+// walk calls visit for each entry of an absolute path, with the directory that contains the entry. It follows a link
+// after visiting it. It ends at an entry that does not exist, for which info is nil.
 func walk(path string, visit func(dir, entry string, info fs.FileInfo, isLast bool) error) error {
 	dir, rest := "/", strings.Split(path, "/")
 	for links := 0; len(rest) > 0; {

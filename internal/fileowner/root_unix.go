@@ -30,7 +30,7 @@ func CheckNew(path string) error {
 			return nil
 		}
 		return &Error{fmt.Sprintf("this program runs as root and would create %s in %s, which belongs to user %d", path, dir,
-			st.Uid), "run it without sudo, or with sudo -H, which sets HOME to root's own directory"}
+			st.Uid), "Run it without sudo, or with sudo -H, which sets HOME to root's own directory."}
 	}
 }
 
@@ -67,8 +67,7 @@ func KeepOwner(f *os.File, replaced fs.FileInfo) error {
 	return nil
 }
 
-// ChownHint returns the command with which this user regains ownership of a file or directory, or "" if the user
-// already owns it.
+// ChownHint returns the command that makes this user the owner of path, or "" if the user already owns it.
 func ChownHint(path string) string {
 	info, err := os.Lstat(path)
 	st, ok := sysOf(info)

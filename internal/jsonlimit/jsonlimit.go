@@ -33,7 +33,7 @@ func Indent(data []byte, limit int) []byte {
 	return b.Bytes()
 }
 
-// measure returns the number of levels of valid JSON, and its size once indented.
+// measure returns the number of levels of valid JSON, and its size when indented.
 func measure(data []byte) (levels, size int) {
 	level := 0
 	for i := 0; i < len(data); i++ {

@@ -1,7 +1,7 @@
-// Package loopback decides which hosts are this machine, and listens on one port of both loopback addresses for the
-// embedded backend or for the daemon on the backend's behalf. All users of a machine share these addresses, so it
-// also checks which user owns the other end of a connection: a listener for one user must refuse the connections of
-// other users on accept, before it reads a byte.
+// Package loopback decides which hosts are this machine, and listens on one port of both loopback addresses, for
+// the embedded backend or for the daemon on the backend's behalf. All users of a machine share these addresses, so
+// it also checks which user owns the other end of a connection. A listener for one user must refuse the connections
+// of other users when it accepts them, before it reads a byte.
 package loopback
 
 import (
@@ -35,8 +35,8 @@ func Listen(ctx context.Context, port int) ([]net.Listener, error) {
 func ListenExactly(ctx context.Context, port int) ([]net.Listener, error) {
 	listeners, err := listenAll(ctx, hosts(ctx), port)
 	if err != nil {
-		return nil, fmt.Errorf("%w; browsers use any loopback address for localhost, so the port must be free on all: stop "+
-			"the other program, or choose another port", err)
+		return nil, fmt.Errorf("%w; browsers use any loopback address for localhost, so the port must be free on all of "+
+			"them: stop the other program, or choose another port", err)
 	}
 	return listeners, nil
 }
@@ -81,7 +81,7 @@ func Close(listeners []net.Listener) error {
 	return err
 }
 
-// ReadPort reads a port in decimal from a file. It returns 0 if the file does not contain a usable port.
+// ReadPort reads a decimal port from a file. It returns 0 if the file does not contain a usable port.
 func ReadPort(file string) int {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -77,7 +77,7 @@ func checkOpen(conn net.Conn) error {
 }
 
 // checkUserNamespace returns an error if users cannot be told apart: in a user namespace the kernel shows all unmapped
-// users as one uid, and this process may run as that uid.
+// users under one uid, and this process may run as that uid.
 func checkUserNamespace() error {
 	overflow, err := os.ReadFile("/proc/sys/kernel/overflowuid")
 	if err != nil {
@@ -130,7 +130,7 @@ func queryKernel(peer, local netip.AddrPort) (holder, error) {
 		return holder{}, fmt.Errorf("query the owner of a socket: %w", err)
 	}
 	if sender, ok := from.(*unix.SockaddrNetlink); !ok || sender.Pid != 0 {
-		return holder{}, errors.New("query the owner of a socket: the response is not from the kernel")
+		return holder{}, errors.New("query the owner of a socket: the response does not come from the kernel")
 	}
 	return diagAnswer(buf[:n], peer, local)
 }
@@ -199,7 +199,7 @@ func diagAnswer(m []byte, peer, local netip.AddrPort) (holder, error) {
 	return holder{uid: native.Uint32(rest[12:]), inode: native.Uint32(rest[16:])}, nil
 }
 
-// readTable searches the kernel's text tables. The socket of a program that uses IPv4 through an IPv6 socket is in the
+// readTable searches the kernel's text tables. If a program uses IPv4 through an IPv6 socket, its socket is in the
 // second table.
 func readTable(peer, local netip.AddrPort) (holder, error) {
 	tables := []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"}

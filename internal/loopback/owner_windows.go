@@ -14,8 +14,8 @@ var getExtendedTCPTable = windows.NewLazySystemDLL("iphlpapi.dll").NewProc("GetE
 // tableConnections is TCP_TABLE_OWNER_PID_CONNECTIONS.
 const tableConnections = 4
 
-// checkOwner finds the process at the other end and compares the user of its token with the user of this process. The
-// local system counts as root. If this user may not read the token, the process belongs to another user.
+// checkOwner finds the process at the other end and compares the user of its token with the user of this process. It
+// treats the local system as root. If this user may not read the token, the process belongs to another user.
 func checkOwner(peer, local netip.AddrPort) error {
 	pid, err := processOf(peer, local)
 	if err != nil {
@@ -62,7 +62,7 @@ func notReadable(err error, pid uint32) error {
 	return fmt.Errorf("read the user of process %d: %w", pid, err)
 }
 
-// processOf returns the id of the process that owns the socket at peer, connected to local.
+// processOf returns the ID of the process that owns the socket at peer, connected to local.
 func processOf(peer, local netip.AddrPort) (uint32, error) {
 	families := []uint32{windows.AF_INET, windows.AF_INET6} // an IPv6 socket may carry IPv4
 	if !peer.Addr().Is4() {
@@ -80,7 +80,7 @@ func processOf(peer, local netip.AddrPort) (uint32, error) {
 	return 0, ErrNoOwner
 }
 
-// readTCPTable calls GetExtendedTcpTable with a larger buffer for as long as the table has grown.
+// readTCPTable calls GetExtendedTcpTable, again with a larger buffer if the table has grown.
 func readTCPTable(family uint32) ([]byte, error) {
 	size := uint32(16 << 10)
 	for range 8 {

@@ -18,22 +18,23 @@ var (
 )
 
 // CheckPeer returns nil if the other end of an accepted connection belongs to the user of this process or to root.
-// Otherwise it returns ErrOtherUser, ErrNoOwner, or the reason why the owner could not be determined.
+// Otherwise it returns ErrOtherUser, ErrNoOwner, or an error that explains why the owner is unknown.
 //
 // Refusing root would protect nothing, because root can read every file and process of that user. It would also
 // refuse relays that run as root on the user's behalf, such as the one that forwards a Windows browser's connections
 // into a WSL machine. So a browser under sudo is accepted too.
 //
-// A container counts as the user that it runs as on this machine: a container that shares the host's network is
+// A container is treated as the user that it runs as on this machine: a container that shares the host's network is
 // refused if it runs as another user, and accepted as root or as the same user. User namespaces do not change this:
-// the kernel translates the owner into this process's namespace, and an owner without a mapping counts as another
-// user. A forwarded port (ssh -L, adb reverse) belongs to the user who runs the forwarder. A connection without a
-// socket on this machine and in this network namespace, such as one routed from another machine, is refused.
+// the kernel translates the owner into this process's namespace, and an owner without a mapping is another user. A
+// forwarded port (ssh -L, adb reverse) belongs to the user who runs the forwarder. A connection is refused if its
+// other end has no socket on this machine in this network namespace, for example if it was routed from another
+// machine.
 func CheckPeer(conn net.Conn) error {
 	local, ok := conn.LocalAddr().(*net.TCPAddr)
 	remote, isTCP := conn.RemoteAddr().(*net.TCPAddr)
 	if !ok || !isTCP {
-		return fmt.Errorf("the other end of a %s connection is not a TCP address", conn.LocalAddr().Network())
+		return fmt.Errorf("the other end of a %s connection has no TCP address", conn.LocalAddr().Network())
 	}
 	if err := checkOwner(plain(remote.AddrPort()), plain(local.AddrPort())); err != nil {
 		return err
@@ -79,8 +80,7 @@ func ProbePeers() error {
 	}
 }
 
-// reportEvery is the minimum time between reports of a guarded listener, so that refused connections cannot flood a
-// log.
+// reportEvery is the minimum time between reports of a listener, so that refused connections cannot flood a log.
 const reportEvery = time.Minute
 
 // Guard returns a listener that accepts only connections for which CheckPeer returns nil, and closes all others. It

@@ -1,5 +1,5 @@
-// Package manpages writes the man pages of a program with commands, and the shell completion scripts for its command
-// line. It is used only to build releases.
+// Package manpages writes the man pages and shell completion scripts of a program with commands. Only releases need
+// it.
 package manpages
 
 import (
@@ -26,7 +26,7 @@ func Main(root *cobra.Command) {
 	}
 }
 
-// Write writes dir/man with a page for each command of root, and dir/completions with a script for each shell.
+// Write writes a page for each command of root to dir/man, and a script for each shell to dir/completions.
 func Write(root *cobra.Command, version, date, dir string) error {
 	if _, err := time.Parse(time.DateOnly, date); err != nil {
 		return err

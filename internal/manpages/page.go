@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// page returns the man page of a command in the man macros of roff.
+// page returns the man page of a command in roff, with the man macros.
 func page(cmd *cobra.Command, version, date string) string {
 	var b strings.Builder
 	name := pageName(cmd)
@@ -102,7 +102,7 @@ func paragraphs(text string) string {
 	return b.String()
 }
 
-// literal returns roff for text whose line breaks are kept.
+// literal returns roff for text and keeps its line breaks.
 func literal(text string) string {
 	return ".nf\n" + escape(strings.Trim(text, "\n")) + "\n.fi\n"
 }

@@ -1,5 +1,5 @@
 // Package mcpclient is a small MCP client for a server that is a child process with stdio. It can call tools, report
-// progress and detect protocol errors of the server. It must not depend on the tools or on how the server works.
+// progress and detect protocol errors of the server. It depends neither on the tools nor on how the server works.
 package mcpclient
 
 import (
@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// Protocol revisions that the client supports: the last one with a handshake, and the stateless one.
+// Protocol revisions that the client supports: the latest one with a handshake, and the stateless
+// one.
 const (
 	sessionVersion   = "2025-11-25"
 	statelessVersion = "2026-07-28"
@@ -232,7 +233,7 @@ func (c *Client) receive(line []byte) {
 		if waiting := c.take(*m.ID); waiting != nil {
 			waiting.answer <- m
 		} else {
-			c.unexpected("nobody waits for an answer", line)
+			c.unexpected("no call is waiting for this response", line)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func TestClient_ReportsUnexpectedLines(t *testing.T) {
 	if _, err := c.Call(t.Context(), "chatter", nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(reasons, ", "); got != "a line is no message, nobody waits for an answer, an answer has no id" {
+	if got := strings.Join(reasons, ", "); got != "a line is no message, no call is waiting for this response, an answer has no id" {
 		t.Error(got)
 	}
 }

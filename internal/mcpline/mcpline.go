@@ -1,14 +1,14 @@
-// Package mcpline extracts the id of a JSON-RPC message that cannot be parsed because it is too long to buffer, nested
-// too deeply, or malformed. Clients wait for a response with the id that they sent, and several end their session if a
-// response has no id. service-mcp and the daemon share the package; service-mcp may not import encoding/json.
+// Package mcpline extracts the ID of a JSON-RPC message that cannot be parsed because it is too long to buffer, nested
+// too deeply, or malformed. Clients wait for a response with the ID that they sent, and several end their session if a
+// response has no ID. service-mcp and the daemon share the package; service-mcp may not import encoding/json.
 package mcpline
 
 import "unicode/utf8"
 
-// MaxID is the maximum length of an id in bytes.
+// MaxID is the maximum length of an ID in bytes.
 const MaxID = 512
 
-// Head finds the top-level id of one message. Write accepts the line in pieces of any size; Head buffers at most one
+// Head finds the top-level ID of one message. Write accepts the line in pieces of any size; Head buffers at most one
 // short token. The zero value is ready to use. Member names with escapes are not recognised.
 type Head struct {
 	depth    int
@@ -31,7 +31,7 @@ func Of(line []byte) *Head {
 	return h
 }
 
-// ID returns the id as the peer wrote it, or nil if there is none or it cannot be used in a response.
+// ID returns the ID as the peer wrote it, or nil if there is none or it cannot be used in a response.
 func (h *Head) ID() []byte { return h.id }
 
 // IsResponse reports whether the message is itself a response, which must not be answered.
@@ -94,7 +94,7 @@ func (h *Head) open(c byte) {
 // byteOrderMark is the UTF-8 byte order mark, which some Windows programs write at the start of a stream.
 const byteOrderMark = "\ufeff"
 
-// TrimMark returns the first line of a stream without a byte order mark.
+// TrimMark returns line, the first line of a stream, without its byte order mark.
 func TrimMark(line []byte) []byte {
 	if len(line) >= len(byteOrderMark) && string(line[:len(byteOrderMark)]) == byteOrderMark {
 		return line[len(byteOrderMark):]
@@ -102,7 +102,7 @@ func TrimMark(line []byte) []byte {
 	return line
 }
 
-// keep adds a byte to the token; nested values have no token.
+// keep adds a byte to the token. It ignores nested values, which have no token.
 func (h *Head) keep(c byte) {
 	switch {
 	case h.depth != 1:
@@ -132,7 +132,7 @@ func (h *Head) endMember() {
 
 func (h *Head) reset() { h.token, h.unusable, h.split = h.token[:0], false, false }
 
-// Usable reports whether raw can be the id of a response: any JSON string or number.
+// Usable reports whether raw can be the ID of a response: any JSON string or number.
 func Usable(raw []byte) bool {
 	if len(raw) == 0 || len(raw) > MaxID {
 		return false

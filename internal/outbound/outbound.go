@@ -1,6 +1,5 @@
-// Package outbound decides through which proxy HTTPS requests leave this machine, and which certificates they trust.
-// Plain HTTP is only for this machine and never uses a proxy. Texts from this package never contain the password of a
-// proxy.
+// Package outbound decides which proxy HTTPS requests use, and which certificates they trust. Plain HTTP is only for
+// this machine and never uses a proxy. No text from this package contains the password of a proxy.
 package outbound
 
 import (
@@ -56,7 +55,7 @@ func (s Settings) Or(other Settings) Settings {
 	return s
 }
 
-// Proxy returns the proxy for a request to u, or nil for none. An invalid HTTPSProxy counts as none.
+// Proxy returns the proxy for a request to u, or nil for none. It ignores an invalid HTTPSProxy.
 func (s Settings) Proxy(u *url.URL) *url.URL {
 	proxies := httpproxy.Config{HTTPSProxy: s.HTTPSProxy, NoProxy: s.NoProxy}
 	proxy, _ := proxies.ProxyFunc()(u) // fails only for HTTP_PROXY
@@ -64,7 +63,7 @@ func (s Settings) Proxy(u *url.URL) *url.URL {
 }
 
 // errProxy does not quote the address, because it may contain a password.
-var errProxy = errors.New("want the address of a proxy: http://host:port, https://host:port or socks5://host:port")
+var errProxy = errors.New("must be the address of a proxy: http://host:port, https://host:port or socks5://host:port")
 
 // ParseProxy parses the address of a proxy. An address without a scheme is an HTTP proxy.
 func ParseProxy(text string) (*url.URL, error) {
@@ -86,8 +85,8 @@ func DisplayProxy(u *url.URL) string { return u.Scheme + "://" + u.Host }
 // maxCAFile limits the size of a certificate file, in bytes. System-wide bundles are smaller than 300 KB.
 const maxCAFile = 2 << 20
 
-// Roots returns the certificates to trust: nil for the system's certificates, or a pool with the system's
-// certificates and those in CAFile.
+// Roots returns the certificates to trust: nil for the system's certificates, or a pool of the system's
+// certificates and the certificates in CAFile.
 func (s Settings) Roots() (*x509.CertPool, error) {
 	if s.CAFile == "" {
 		return nil, nil
@@ -97,7 +96,7 @@ func (s Settings) Roots() (*x509.CertPool, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular() || info.Size() > maxCAFile:
-		return nil, fmt.Errorf("%s is not a file of at most %d bytes", s.CAFile, maxCAFile)
+		return nil, fmt.Errorf("%s must be a file of at most %d bytes", s.CAFile, maxCAFile)
 	}
 	data, err := os.ReadFile(s.CAFile)
 	if err != nil {
@@ -117,7 +116,7 @@ func (s Settings) Roots() (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// Apply configures a transport with s, and with the environment of this process where s is empty.
+// Apply configures a transport with s. For empty fields it uses the environment of this process.
 func (s Settings) Apply(t *http.Transport) error {
 	s = s.Or(FromEnvironment(os.Getenv))
 	t.Proxy = func(r *http.Request) (*url.URL, error) { return s.Proxy(r.URL), nil }

@@ -13,7 +13,7 @@ const (
 )
 
 // ErrLength reports a password that is too short or too long.
-var ErrLength = fmt.Errorf("password must have %d to %d characters", Min, Max)
+var ErrLength = fmt.Errorf("password must be %d to %d characters long", Min, Max)
 
 // Check returns ErrLength if a password is too short or too long.
 func Check(password string) error {

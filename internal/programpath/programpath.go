@@ -1,10 +1,10 @@
 // Package programpath finds the programs of this installation, and a path for each that stays valid across upgrades.
 // service-mcp imports it and must start fast, so it does not use os/exec.
 //
-// A program has three paths. The file is os.Executable with symbolic links resolved; package managers often keep it
-// in a versioned folder that the next upgrade deletes. The called path is os.Args[0], made absolute, or looked up in
-// PATH if it is a plain name; it counts only if it resolves to the file. A stable path is a link that an upgrade
-// switches to the new version; Stable describes how it is chosen.
+// A program has three paths. The file is os.Executable with symbolic links resolved; package managers often install
+// it in a versioned directory that the next upgrade deletes. The called path is os.Args[0], made absolute, or looked
+// up in PATH if it is a plain name; it is ignored if it does not resolve to the file. A stable path is a link that
+// an upgrade switches to the new version; Stable describes how it is chosen.
 package programpath
 
 import (
@@ -48,7 +48,8 @@ func newInstallation(file, argv0 string, dirs []string) installation {
 	return installation{file: file, called: called, dirs: dirs}
 }
 
-// Dir returns the folder of this executable, with links resolved. It belongs to this process's version.
+// Dir returns the directory of this executable, with links resolved. It belongs to this process's
+// version.
 func Dir() (string, error) {
 	i, err := current()
 	return filepath.Dir(i.file), err
@@ -74,9 +75,8 @@ func Beside(name string) (string, error) {
 	return i.beside(name + suffix()), nil
 }
 
-// Stable returns the path under which to register a program of this installation with other software. It returns the
-// first of these paths that resolves to the program, has no version number in it, and cannot be redirected by another
-// user:
+// Stable returns the path to register with other software for a program of this installation. It is the first of
+// these paths that resolves to the program, contains no version number, and cannot be redirected by another user:
 //
 //  1. A link in the folder bin of a folder above the program: /usr/bin of /usr/lib/service, Homebrew's and install.sh's
 //     PREFIX/bin.
@@ -145,7 +145,7 @@ func (i installation) stableSelf() string {
 	return i.stableLink(i.file, filepath.Base(i.file))
 }
 
-// stableLink returns the best stable link with the given name to file, or file if there is none.
+// stableLink returns the best stable link called name to file, or file if there is none.
 func (i installation) stableLink(file, name string) string {
 	for _, path := range i.candidates(file, name) {
 		if path != file && filepath.IsAbs(path) && !isVersioned(path) && leadsTo(path, file) && isTrusted(path) {
@@ -183,8 +183,8 @@ func (i installation) candidates(file, name string) []string {
 // maxLinks limits the number of links that are followed, as operating systems do.
 const maxLinks = 40
 
-// calledDirs returns the folder of the path under which this process was called, and the folder of each link that the
-// path resolves through.
+// calledDirs returns the directory of the path under which this process was called, and the directory of each link
+// that the path resolves through.
 func (i installation) calledDirs() []string {
 	var dirs []string
 	for path := i.called; path != "" && len(dirs) < maxLinks; {

@@ -1,6 +1,6 @@
 // Package rendezvous defines how clients find and talk to the daemon: the state directory, the socket paths, the
-// caller's variables, the protocol range and the handshake of an MCP stream. Both sides import it, so they agree.
-// service-mcp imports it, so it must not import packages that slow start-up (encoding/json, gRPC, net).
+// caller's variables, the protocol range and the handshake of an MCP stream. service-mcp imports it, so it must
+// not import packages that slow start-up (encoding/json, gRPC, net).
 package rendezvous
 
 import (
@@ -15,11 +15,19 @@ import (
 	"time"
 )
 
-// The range of client-daemon protocols that this build supports. It is independent of the build's version. A daemon
-// refuses a client whose range does not overlap its own, and reports which side to upgrade.
+// The ranges of protocols that this build supports on mcp.sock and on control.sock. They are independent of each other
+// and of the build's version. The daemon writes its own into run/daemon.json. A program whose range does not overlap
+// the daemon's is refused, or does not connect, and reports which side to upgrade.
 const (
-	ProtocolMin = 1
-	ProtocolMax = 1
+	MCPProtocolMin = 1
+	MCPProtocolMax = 1
+)
+
+// ControlProtocolMin and ControlProtocolMax are the range of control.sock (proto/control). A daemon whose record lacks
+// it is older than this range.
+const (
+	ControlProtocolMin = 1
+	ControlProtocolMax = 1
 )
 
 // MaxSocketPath is the maximum length of a socket path in bytes that every platform supports (macOS allows 104
@@ -38,12 +46,12 @@ const (
 	LogName      = "serviced.log"
 )
 
-// Variables are the caller's environment variables that apply to a call. SERVICE_CONFIG_DIR is not included, because
-// it selects the daemon; nor are variables about opening pages, because the caller's own process opens them.
+// Variables are the caller's environment variables that apply to a call. SERVICE_CONFIG_DIR is not among them,
+// because it selects the daemon; nor are variables about opening pages, because the caller's own process opens them.
 var Variables = []string{
 	"SERVICE_BACKEND_URL", "SERVICE_NO_AUTO_OPEN", "SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI",
-	// The daemon does not use the following variables. If a call fails because they are missing, the error names
-	// them.
+	// The daemon does not use the following variables itself. If the caller sets them and a call fails without
+	// them, the error lists them.
 	"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",
 }
 
@@ -98,7 +106,7 @@ func Dir() (string, error) {
 		}
 		return filepath.Join(home, rest), nil
 	case !filepath.IsAbs(dir):
-		return "", fmt.Errorf("%s=%s is not an absolute path, so it would depend on where each program was started",
+		return "", fmt.Errorf("%s=%s must be an absolute path; a relative path depends on where each program was started",
 			dirVariable, dir)
 	}
 	return filepath.Clean(dir), nil
@@ -120,7 +128,7 @@ func Home() (string, error) {
 	case err != nil || home == "":
 		return "", errors.New("no home directory: set HOME or " + dirVariable)
 	case !filepath.IsAbs(home):
-		return "", fmt.Errorf("HOME=%s is not an absolute path: set it to one, or set %s", home, dirVariable)
+		return "", fmt.Errorf("HOME=%s must be an absolute path: correct it, or set %s", home, dirVariable)
 	}
 	return filepath.Clean(home), nil
 }
@@ -151,7 +159,7 @@ func PathsOf(dir string) (Paths, error) {
 	p.Control = filepath.Join(p.Sockets, ControlName)
 	p.MCP = filepath.Join(p.Sockets, MCPName)
 	if n := len(p.Control); n > MaxSocketPath {
-		return Paths{}, fmt.Errorf("socket path %s has %d bytes, the limit is %d: set %s to a shorter directory",
+		return Paths{}, fmt.Errorf("socket path %s is %d bytes long, over the limit of %d: set %s to a shorter directory",
 			p.Control, n, MaxSocketPath, dirVariable)
 	}
 	return p, nil
@@ -187,7 +195,7 @@ func hash(s string) string {
 }
 
 // ReadyFD is the descriptor to which a daemon started by a client writes one line: "ready\n", or "error: <reason>\n"
-// before it exits. The client sets the environment variable ReadyVar to that number.
+// before it exits. The client sets the environment variable ReadyVar to the number of the descriptor.
 const (
 	ReadyFD  = 3
 	ReadyVar = "SERVICE_READY_FD"

@@ -1,5 +1,5 @@
 // Package secretscan recognises credentials in text that is about to be stored or sent. It prefers false positives,
-// because callers only drop what it finds. It recognises the credentials of this service, those of well-known
+// because callers only drop what it finds. It recognises the credentials of this service and of well-known
 // services, and any long text that looks random.
 package secretscan
 
@@ -20,13 +20,13 @@ var known = sync.OnceValue(func() *regexp.Regexp {
 		`|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4}|(?i:\bbearer\s+[A-Za-z0-9._~+/=-]{8})|-----BEGIN [A-Z ]*PRIVATE KEY`)
 })
 
-// userCode matches the user code of a device-code flow, with or without its dash.
+// userCode matches the user code of a device code, with or without its dash.
 var userCode = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b[BCDFGHJKLMNPQRSTVWXZ]{4}-?[BCDFGHJKLMNPQRSTVWXZ]{4}\b`)
 })
 
-// randomRun is the minimum length of a run of letters and digits that can count as random. The run must also mix them
-// in a way that only generators do.
+// randomRun is the minimum length of a run of letters and digits that is taken to be random. The run must also mix
+// letters and digits as only generators do.
 const randomRun = 24
 
 // Contains reports whether s contains something that may be a credential.

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxQuoted is the maximum number of characters of a wrong value that an error quotes.
+// maxQuoted is the maximum number of characters that an error quotes from a wrong value.
 const maxQuoted = 60
 
 func quote(s string) string {
@@ -29,7 +29,7 @@ func (d *decoder) checkText(n *node, s string) error {
 	return nil
 }
 
-// checkNames checks which fields an object has.
+// checkNames checks the names of the fields in an object.
 func (d *decoder) checkNames(n *node, given []string) error {
 	for _, name := range n.rule.Required {
 		if !slices.Contains(given, name) {
@@ -100,7 +100,7 @@ func (n *node) want() string {
 	return "another value"
 }
 
-// typeOf returns the name of the type of value that begins with a token.
+// typeOf returns the name of the JSON type of a value that begins with tok.
 func typeOf(tok json.Token) string {
 	switch v := tok.(type) {
 	case json.Delim:

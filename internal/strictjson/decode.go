@@ -29,7 +29,7 @@ type Error struct {
 	Beyond bool
 }
 
-// Error returns position, reason, expectation and example.
+// Error returns the path, the message, what was expected, and the example.
 func (e *Error) Error() string {
 	text := e.Message
 	if e.Path != "" {
@@ -44,7 +44,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// maxNesting is the maximum number of levels, which is more than any valid document needs.
+// maxNesting is the maximum number of levels. No valid document needs as many.
 const maxNesting = 100
 
 // decoder decodes one document.
@@ -59,7 +59,8 @@ type decoder struct {
 	examples []string
 }
 
-// Decode decodes a document into a value, which may already contain defaults. On failure it returns an *Error.
+// Decode decodes a document into the value that into points to, which may contain defaults. On failure it
+// returns an *Error.
 func (s *Shape[T]) Decode(data []byte, into *T) error {
 	if !utf8.Valid(data) {
 		return &Error{Message: "it is not UTF-8", Beyond: true}

@@ -19,7 +19,7 @@ type Rule struct {
 	Words []string
 	// Min and Max are the limits of an integer; by default it is limited to 53 bits.
 	Min, Max *int64
-	// Pattern is a regular expression for a string. Form describes it in words that can follow "expected".
+	// Pattern is a regular expression for a string. Form describes it in words that fit after "expected".
 	Pattern, Form string
 	// MinLength and MaxLength limit the number of characters of a string; 0 means no limit.
 	MinLength, MaxLength int
@@ -64,7 +64,8 @@ type Shape[T any] struct {
 	Nulls bool
 }
 
-// Of returns the shape of T. It panics on a rule for a position that T does not have, which is a programming error.
+// Of returns the shape of T. It panics if rules contains a position that T does not have, which is a programming
+// error.
 func Of[T any](rules Rules) *Shape[T] {
 	used := map[string]bool{}
 	root := build(reflect.TypeFor[T](), "", rules, used)

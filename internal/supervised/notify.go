@@ -23,7 +23,7 @@ type Notifier struct {
 	last     time.Time
 }
 
-// NewNotifier returns the Notifier described by the environment. It removes these variables from the environment, so
+// NewNotifier returns the Notifier described by the environment. It removes the variables from the environment, so
 // that child processes do not send notifications themselves.
 func NewNotifier() *Notifier {
 	n := &Notifier{socket: os.Getenv(notifySocket)}
@@ -42,7 +42,7 @@ func NewNotifier() *Notifier {
 // Ready reports that the program is serving.
 func (n *Notifier) Ready() { n.send("READY=1\nSTATUS=serving") }
 
-// Stopping reports that the program is shutting down, and why.
+// Stopping reports that the program is shutting down, with the reason.
 func (n *Notifier) Stopping(why string) { n.send("STOPPING=1\nSTATUS=stopping: " + why) }
 
 // Waiting reports what the program is waiting for before it is ready.

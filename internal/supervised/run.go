@@ -12,8 +12,9 @@ import (
 	"github.com/kardianos/service"
 )
 
-// Run calls f and returns its error. It cancels f's context with ctx, and when the Windows Service Control Manager
-// stops the service name or shuts down. Other service managers send signals, which the caller must handle through ctx.
+// Run calls f and returns its error. It cancels f's context when ctx ends, and when the Windows Service Control
+// Manager stops the service name or shuts down. Other service managers send signals, which the caller must handle
+// through ctx.
 func Run(ctx context.Context, name string, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -63,8 +64,8 @@ func (p *program) Stop(service.Service) error {
 	return p.err
 }
 
-// Output returns the writer for the program's log. It is w, unless the Windows Service Control Manager started the
-// process, which then has no standard error; in that case it is the event log of the service name.
+// Output returns the writer for the program's log: w, or the event log of the service name if the Windows Service
+// Control Manager started the process, which then has no standard error.
 func Output(name string, w io.Writer) io.Writer {
 	if runtime.GOOS != "windows" || service.Interactive() {
 		return w

@@ -1,5 +1,5 @@
 // Package textfile decodes text files that users write with their own editor. Some editors and shells begin a file
-// with a byte order mark, or write UTF-16. The package is independent of the content of a file.
+// with a byte order mark, or write UTF-16.
 package textfile
 
 import (
@@ -8,7 +8,7 @@ import (
 )
 
 // ErrUTF16 is returned for text in UTF-16, which PowerShell 5 writes by default.
-var ErrUTF16 = errors.New("it is UTF-16: save it as UTF-8")
+var ErrUTF16 = errors.New("file is UTF-16; save it as UTF-8")
 
 // Decode returns the text of a file without its byte order mark.
 func Decode(data []byte) ([]byte, error) {

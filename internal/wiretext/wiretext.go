@@ -1,5 +1,5 @@
 // Package wiretext prevents text that is not UTF-8, such as paths and variables on older systems, from breaking gRPC
-// calls, because protocol buffers reject it. It is independent of any contract.
+// calls, because protocol buffers reject it. It works for every message type.
 package wiretext
 
 import (

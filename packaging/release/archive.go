@@ -37,7 +37,8 @@ func (s *entries) add(more []entry, err error) {
 
 func (s *entries) addOne(e entry, err error) { s.add([]entry{e}, err) }
 
-// archive returns the artefact with the programs of p for a target in one folder, as tar.gz, or as zip for Windows.
+// archive returns the artefact that contains the programs of p for a target in one directory, as tar.gz, or as zip
+// for Windows.
 func archive(r *release, p osPackage, t target) artefact {
 	folder := archiveFolder(r, p, t)
 	name, pack := folder+".tar.gz", r.writeTarGz
@@ -62,18 +63,19 @@ func archive(r *release, p osPackage, t target) artefact {
 	}}
 }
 
-// archiveFolder returns the folder in an archive, which is also the archive's name without its suffix.
+// archiveFolder returns the directory in an archive, which is also the archive's name without its
+// suffix.
 func archiveFolder(r *release, p osPackage, t target) string {
 	return p.archive + "-" + r.version + "-" + t.String()
 }
 
-// programEntries builds the programs for a target and returns them as entries of a folder.
+// programEntries builds the programs for a target and returns them as entries in folder.
 func (r *release) programEntries(ctx context.Context, t target, folder string, names []string) ([]entry, error) {
 	dir, err := r.programs(ctx, t)
 	return programFiles(dir, folder, names), err
 }
 
-// programFiles returns the named programs of dir and the adapters' manifest as entries of a folder.
+// programFiles returns the programs names in dir, and the adapters' manifest, as entries in folder.
 func programFiles(dir, folder string, names []string) []entry {
 	var all []entry
 	for _, name := range names {
@@ -86,7 +88,8 @@ func programFiles(dir, folder string, names []string) []entry {
 	return all
 }
 
-// writeTarGz writes entries ordered by name, owned by root, with the time of the commit.
+// writeTarGz writes a tar.gz of entries, ordered by name, owned by root, with the time of the
+// commit.
 func (r *release) writeTarGz(file string, entries []entry) error {
 	return create(file, func(out io.Writer) error {
 		packed := gzip.NewWriter(out)
@@ -105,7 +108,7 @@ func (r *release) writeTarGz(file string, entries []entry) error {
 	})
 }
 
-// writeZip writes entries ordered by name, with the time of the commit.
+// writeZip writes a zip of entries, ordered by name, with the time of the commit.
 func (r *release) writeZip(file string, entries []entry) error {
 	return create(file, func(out io.Writer) error {
 		w := zip.NewWriter(out)
@@ -124,7 +127,7 @@ func (r *release) writeZip(file string, entries []entry) error {
 	})
 }
 
-// create creates a file and calls write for its content.
+// create creates a file and calls write to write its content.
 func create(file string, write func(io.Writer) error) error {
 	out, err := os.Create(file)
 	if err != nil {

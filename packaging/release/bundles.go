@@ -2,8 +2,8 @@ package main
 
 import "slices"
 
-// bundles returns the artefacts for installers other than the operating systems' own. Which ones are possible depends
-// on the chosen targets.
+// bundles returns the artefacts for installers other than the operating systems' own. The chosen targets determine
+// which ones are possible.
 func bundles(r *release) []artefact {
 	all := []artefact{
 		{"install.sh", writeInstallScript},

@@ -48,7 +48,8 @@ func (r *release) docs(ctx context.Context) (string, error) {
 	return dir, nil
 }
 
-// template returns a file of files with each @NAME@ replaced: VERSION, DATE and the names in values.
+// template returns the file name of the directory files with each @NAME@ replaced: VERSION, DATE and
+// the names in values.
 func (r *release) template(name string, values map[string]string) (string, error) {
 	text, err := templates.ReadFile("files/" + name)
 	if err != nil {
@@ -70,7 +71,7 @@ func (r *release) write(name, text string) (string, error) {
 	return file, os.WriteFile(file, []byte(text), 0o644)
 }
 
-// generated returns an entry with the given text as its content. Each text needs an entry name of its own.
+// generated returns an entry whose content is text. The names of generated entries must differ.
 func (r *release) generated(name, text string) (entry, error) {
 	file, err := r.write(name, text)
 	return entry{name: name, from: file, mode: 0o644}, err
@@ -91,7 +92,7 @@ func isOf(file, program string) bool {
 	return base == program || strings.HasPrefix(base, program+"-")
 }
 
-// archiveDocs returns the man pages and completions of programs as entries of a folder.
+// archiveDocs returns the man pages and completions of programs as entries in folder.
 func (r *release) archiveDocs(ctx context.Context, folder string, programs []string) ([]entry, error) {
 	dir, err := r.docs(ctx)
 	if err != nil {

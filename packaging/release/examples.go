@@ -10,7 +10,7 @@ var exampleFiles = []string{
 	"apps/desk-py/desk.py", "apps/desk-py/service/glasses.py", "scenarios/desk.json", "pictures/desk.png",
 }
 
-// examples returns the files that users without the source code try first, as entries of a folder.
+// examples returns the files that users without the source code try first, as entries in folder.
 func (r *release) examples(folder string) []entry {
 	var all []entry
 	for _, name := range exampleFiles {

@@ -36,14 +36,15 @@ var imageSettings []byte
 const rootsNotice = "Mozilla's list of CA certificates, under the Mozilla Public License 2.0, from\n" +
 	"https://pkg.go.dev/golang.org/x/crypto/x509roots/fallback\n"
 
-// image returns the artefact with the server for container runtimes: an OCI layout with one index of all platforms.
+// image returns the artefact that contains the server for container runtimes: an OCI layout with one index of all
+// platforms.
 func image(r *release) artefact {
 	return artefact{"service-backend-" + r.version + "-oci.tar", func(ctx context.Context, r *release, file string) error {
 		index, err := r.imageIndex(ctx)
 		if err != nil {
 			return err
 		}
-		// The layout's own index lists one image, so that tools need not be told which one to use.
+		// The layout's own index lists one image, so that users need not tell tools which one to use.
 		top := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: index, Descriptor: v1.Descriptor{
 			MediaType: types.OCIImageIndex, Annotations: map[string]string{"org.opencontainers.image.ref.name": r.version},
 		}})

@@ -27,7 +27,7 @@ func stampInstallScript(version, url, key string) (string, error) {
 		"VERSION": version, "RELEASE_URL": strings.TrimSuffix(url, "/"), "RELEASE_KEY": key,
 	} {
 		if strings.ContainsAny(value, "'\n") {
-			return "", fmt.Errorf("%s has a quote or a line break: %q", name, value)
+			return "", fmt.Errorf("%s must not contain a quote or a line break: %q", name, value)
 		}
 		empty := "\n" + name + "=''\n"
 		if strings.Count(script, empty) != 1 {

@@ -53,7 +53,7 @@ func (r *release) linkedModules(ctx context.Context, t target, packages ...strin
 			continue
 		}
 		if p.Module.Replace != nil {
-			return nil, fmt.Errorf("%s is replaced: its licence cannot be named", p.Module.Path)
+			return nil, fmt.Errorf("%s is replaced, so its licence is unknown", p.Module.Path)
 		}
 		m := cmp.Or(found[p.Module.Path], &linkedModule{Path: p.Module.Path, Version: p.Module.Version, Dir: p.Module.Dir})
 		m.packages, found[m.Path] = append(m.packages, p.Dir), m
@@ -120,8 +120,7 @@ func (n *notices) add(title, note string, files ...string) error {
 	return nil
 }
 
-// thirdParty returns an entry with the licences of all third-party code that the packages contain when built for a
-// target.
+// thirdParty returns an entry with the licences of all third-party code in packages when built for a target.
 func (r *release) thirdParty(ctx context.Context, t target, name string, packages ...string) (entry, error) {
 	modules, err := r.linkedModules(ctx, t, packages...)
 	if err != nil {
@@ -162,7 +161,7 @@ func (r *release) thirdParty(ctx context.Context, t target, name string, package
 	return r.generated(name, n.text.String())
 }
 
-// note returns where to find a module's source, as required by the Mozilla Public License.
+// note returns the address of a module's source, as the Mozilla Public License requires.
 func (m linkedModule) note(files []string) string {
 	where := "https://" + m.Path
 	for _, file := range files {

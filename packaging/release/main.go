@@ -49,7 +49,7 @@ func run() error {
 		return err
 	}
 	if o.secretKey == "" {
-		fmt.Println("SHA256SUMS is not signed: name a minisign secret key by -key (make: SIGNING_KEY)")
+		fmt.Println("SHA256SUMS is not signed: pass a minisign secret key with -key (make: SIGNING_KEY)")
 	}
 	return nil
 }

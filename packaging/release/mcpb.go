@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 )
 
-// Bundles of MCP servers are by system, not by processor. They contain no links of adapters, because the official tool
-// unpacks a link as a file with the target's name in it.
-// See https://github.com/modelcontextprotocol/mcpb, MANIFEST.md, version 0.3.
+// Bundles of MCP servers are made per system, not per processor. They contain no links of adapters, because the
+// official tool unpacks a link as a file with the target's name in it. See
+// https://github.com/modelcontextprotocol/mcpb, MANIFEST.md, version 0.3.
 
-// mcpbs are the bundles by which Claude Desktop installs the service with one click.
+// mcpbs returns the bundles that Claude Desktop installs with one click.
 func mcpbs(r *release) []artefact {
 	intel := func(ctx context.Context) (string, error) { return r.programs(ctx, target{"windows", "amd64"}) }
 	return []artefact{
@@ -20,7 +20,8 @@ func mcpbs(r *release) []artefact {
 	}
 }
 
-// mcpb is a bundle of the programs in the directory that programs returns, with the licences of a target.
+// mcpb returns the artefact for a bundle of the programs in the directory that programs returns, with the
+// licences for t.
 func mcpb(r *release, platform string, t target, programs func(context.Context) (string, error)) artefact {
 	return artefact{mcpbName(r, platform), func(ctx context.Context, r *release, file string) error {
 		dir, err := programs(ctx)
@@ -35,14 +36,15 @@ func mcpbName(r *release, platform string) string {
 	return "service-" + r.version + "-" + platform + ".mcpb"
 }
 
-// mcpbLicences returns the entry with the licences of what a bundle's programs contain.
+// mcpbLicences returns the entry with the licences of the code in a bundle's programs.
 func (r *release) mcpbLicences(ctx context.Context, t target) (entry, error) {
 	third, err := r.thirdParty(ctx, t, "mcpb/"+t.String()+"/THIRD_PARTY", toolkitPackages...)
 	third.name = "THIRD_PARTY"
 	return third, err
 }
 
-// universalPrograms joins the programs for both processors of macOS, with a manifest of what results.
+// universalPrograms joins the programs for both processors of macOS into universal programs, and
+// writes their manifest.
 func (r *release) universalPrograms(ctx context.Context) (string, error) {
 	dir := filepath.Join(r.work, "darwin-universal")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -66,7 +68,8 @@ func (r *release) universalPrograms(ctx context.Context) (string, error) {
 	return dir, writeManifest(dir, t.program("serviced"))
 }
 
-// writeMCPB writes a bundle of the programs in dir without the server, which a person does not need.
+// writeMCPB writes a bundle of the programs in dir, except the server, which users of a bundle do
+// not need.
 func (r *release) writeMCPB(ctx context.Context, file, dir, platform string, t target) error {
 	third, err := r.mcpbLicences(ctx, t)
 	if err != nil {
@@ -88,8 +91,8 @@ func (r *release) writeMCPB(ctx context.Context, file, dir, platform string, t t
 	))
 }
 
-// mcpbManifest is manifest.json of a bundle. The service collects usage events only for the backend of a distribution,
-// whose privacy page is then named.
+// mcpbManifest is manifest.json of a bundle. Only a distribution with its own backend collects usage events; the
+// manifest then contains the address of its privacy page.
 func (r *release) mcpbManifest(platform, program string) map[string]any {
 	m := map[string]any{
 		"manifest_version": "0.3",

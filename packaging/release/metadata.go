@@ -21,7 +21,7 @@ const (
 )
 
 // packageDocs returns the documents of a package at the paths of its format: man pages and completions of its
-// programs, licences of the packages of this repository that it is built from, and for Debian the changelog.
+// programs, licences, and for Debian the changelog.
 func (r *release) packageDocs(ctx context.Context, p osPackage, t target, format string) ([]entry, error) {
 	var all entries
 	all.add(r.manPages(ctx, p.programs))
@@ -126,7 +126,7 @@ func (r *release) rpmChangelog(name string) (string, error) {
 		r.version, r.time.Format(time.RFC3339), maintainer, r.version))
 }
 
-// compressed returns an entry with the given text as its content, compressed as by gzip -9n.
+// compressed returns an entry whose content is text, compressed as by gzip -9n.
 func (r *release) compressed(name, text string) (entry, error) {
 	var b bytes.Buffer
 	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)

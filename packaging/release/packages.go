@@ -52,7 +52,7 @@ func packages(r *release, p osPackage) []artefact {
 	return all
 }
 
-// write writes the package in the given format.
+// write writes the package in this format to file.
 func (p osPackage) write(ctx context.Context, r *release, t target, format, file string) error {
 	packager, err := nfpm.Get(format)
 	if err != nil {
@@ -111,7 +111,7 @@ func (p osPackage) info(r *release, t target, format string) *nfpm.Info {
 	return info
 }
 
-// content converts an entry for nfpm. It sets every property, so that nfpm reads none from the file system.
+// content converts an entry for nfpm. It sets every property so that nfpm reads none from the file system.
 func (r *release) content(e entry, format string) *files.Content {
 	c := &files.Content{
 		Source: e.from, Destination: "/" + e.name, Type: files.TypeFile,

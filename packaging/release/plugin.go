@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// pluginFiles is one folder that is a plugin for Claude Code, Codex and every client of Agent Plugins 1.0, and an
-// extension for Gemini CLI. A marketplace around it serves clients that install from one.
+// pluginFiles is one directory that is both a plugin for Claude Code, Codex and every client of Agent Plugins
+// 1.0, and an extension for Gemini CLI. The marketplace around it is for clients that install plugins from one.
 //
 //go:embed all:files/agent-plugin
 var pluginFiles embed.FS
@@ -19,7 +19,7 @@ var pluginFiles embed.FS
 // description describes the service for places that allow at most 100 characters.
 const description = "Build apps for smart glasses and prove that they work, on simulated glasses, without an account."
 
-// writePlugin writes the plugin folder as a zip.
+// writePlugin writes the plugin directory as a zip.
 func writePlugin(_ context.Context, r *release, file string) error {
 	const root = "files/agent-plugin"
 	var entries []entry

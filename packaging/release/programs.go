@@ -17,7 +17,7 @@ import (
 // target is an operating system and a processor, by their names in Go.
 type target struct{ os, arch string }
 
-// targets lists all targets that a release has programs for.
+// targets lists all targets for which a release contains programs.
 var targets = []target{
 	{"linux", "amd64"}, {"linux", "arm64"},
 	{"darwin", "amd64"}, {"darwin", "arm64"},
@@ -71,7 +71,7 @@ func (r *release) programs(ctx context.Context, t target) (string, error) {
 		return dir, nil
 	}
 	if len(r.built) == 0 {
-		// The simulator page's program is part of the backend. make would reuse one built by another compiler.
+		// The backend embeds the simulator page's program. make would reuse one that another compiler built.
 		wasm := command(ctx, r.root, "make", "--silent", "--always-make", "wasm")
 		wasm.Env = buildEnv()
 		if err := wasm.Run(); err != nil {
@@ -145,8 +145,8 @@ func (r *release) adapterLinks(t target) ([]string, error) {
 	return links, err
 }
 
-// writeManifest writes the manifest to a folder: the checksum of the program that contains the adapters, under its name
-// and the names of the links to it. A name in the manifest without a file counts as a damaged installation.
+// writeManifest writes the manifest to dir: the checksum of the program that contains the adapters, under its name and
+// the names of the links to it. The daemon treats a name in the manifest without a file as a damaged installation.
 func writeManifest(dir, program string, links ...string) error {
 	data, err := os.ReadFile(filepath.Join(dir, program))
 	if err != nil {

@@ -80,7 +80,7 @@ func sboms(r *release, t target) []artefact {
 	return list
 }
 
-// sbom returns the artefact that lists the content of the package or program with the given name.
+// sbom returns the artefact that lists the content of the package or program called name.
 func (r *release) sbom(name string, t target, packages ...string) artefact {
 	file := fmt.Sprintf("%s-%s-%s.spdx.json", name, r.version, t)
 	return artefact{file, func(ctx context.Context, r *release, to string) error {

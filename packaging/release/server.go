@@ -45,7 +45,8 @@ func serverContents(ctx context.Context, r *release, t target, format string) ([
 }
 
 // serverUnit returns the packaged form of the template of backend/internal/osservice: systemd reads the settings and
-// the keys as root and passes them to the server. The unit is stricter, because the location of the data is known.
+// the keys as root and passes them to the server. The unit is stricter, because a package has a fixed data
+// directory.
 func serverUnit(template string) (string, error) {
 	text := strings.NewReplacer(
 		"{{header}}# Put your own changes in a drop-in (systemctl edit service-backend); updates keep it.\n",

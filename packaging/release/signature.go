@@ -34,7 +34,7 @@ func writeSignature(_ context.Context, r *release, file string) error {
 	}
 	var key minisign.PrivateKey
 	if minisign.IsEncrypted(text) {
-		return fmt.Errorf("%s is protected by a password: make a key by `minisign -G -W`", r.secretKey)
+		return fmt.Errorf("%s is protected by a password: make a key with `minisign -G -W`", r.secretKey)
 	}
 	if err := key.UnmarshalText(text); err != nil {
 		return fmt.Errorf("read %s: %w", r.secretKey, err)
@@ -66,7 +66,7 @@ func (r *release) checkKey(key minisign.PrivateKey) error {
 	}
 	var built minisign.PublicKey
 	if err := built.UnmarshalText([]byte(r.releaseKey)); err != nil {
-		return fmt.Errorf("RELEASE_KEY is no minisign public key: %w", err)
+		return fmt.Errorf("RELEASE_KEY must be a minisign public key: %w", err)
 	}
 	if !built.Equal(public) {
 		return fmt.Errorf("RELEASE_KEY is not the public key of %s", r.secretKey)

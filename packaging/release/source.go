@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// sourceName differs from the names of program archives, because programs detect the newest version from those.
+// sourceName must not look like the name of a program archive, from which programs detect the latest version.
 func sourceName(r *release) string { return "service-source-" + r.version + ".tar.gz" }
 
 // writeSource packs the files of the commit, for package managers that build from source.

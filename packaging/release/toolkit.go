@@ -26,11 +26,11 @@ var toolkit = osPackage{
 // it, the daemon runs no adapter.
 const manifest = "plugins.sha256"
 
-// toolkitFiles returns the files that belong in one folder.
+// toolkitFiles returns the files that belong in one directory.
 func toolkitFiles(t target) []string { return append(t.programsOf(toolkitPackages), manifest) }
 
 // toolkitPrograms builds the programs for a target and returns them, the manifest and the links of the adapters as
-// entries of a folder.
+// entries in folder.
 func (r *release) toolkitPrograms(ctx context.Context, t target, folder string) ([]entry, error) {
 	all, err := r.programEntries(ctx, t, folder, toolkitFiles(t))
 	if err != nil {

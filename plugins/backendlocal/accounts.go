@@ -7,18 +7,13 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/service-dev/service/backend/server"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/plugins/internal/serve"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// Error codes of a refused password reset.
-const (
-	codeNoAccount   = "account_not_found"
-	codeBadPassword = "password_not_accepted"
-	codeSuspended   = "account_suspended"
-)
-
-// ListAccounts lists the accounts of the embedded backend, or only the account with the given address.
+// ListAccounts lists the accounts of the embedded backend, or only the account with the address in the
+// request.
 func (l *local) ListAccounts(ctx context.Context, r *pluginv1.ListAccountsRequest) (*pluginv1.ListAccountsResponse,
 	error) {
 	s, err := l.started()
@@ -62,13 +57,13 @@ func notReset(err error) error {
 	p := &pluginv1.Problem{}
 	switch {
 	case errors.Is(err, server.ErrNoAccount):
-		p.Code, p.Message = codeNoAccount, "no account of the embedded backend has this e-mail address"
+		p.Code, p.Message = problem.CodeAccountNotFound, "no account of the embedded backend has this e-mail address"
 		p.FixHint = "Check the address; `servicectl account reset-password` without one names the accounts."
 	case errors.Is(err, server.ErrBadPassword):
-		p.Code, p.Message = codeBadPassword, err.Error()
+		p.Code, p.Message = problem.CodePasswordNotAccepted, err.Error()
 		p.FixHint = "Choose another password."
 	case errors.Is(err, server.ErrSuspended):
-		p.Code, p.Message = codeSuspended, "this account is suspended"
+		p.Code, p.Message = problem.CodeAccountSuspended, "this account is suspended"
 		p.FixHint = "Restore it first with `service-backend admin restore`."
 	default:
 		return failed("set the password", err)
@@ -90,7 +85,7 @@ func (l *local) started() (*server.Server, error) {
 	defer l.mu.Unlock()
 	if l.server == nil {
 		return nil, serve.Refuse(codes.FailedPrecondition, &pluginv1.Problem{
-			Code: serve.CodeAdapterUnavailable, Message: "the embedded backend was not started", Retryable: true,
+			Code: problem.CodeAdapterUnavailable, Message: "the embedded backend was not started", Retryable: true,
 		})
 	}
 	return l.server, nil

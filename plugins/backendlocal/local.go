@@ -13,6 +13,7 @@ import (
 
 	"github.com/service-dev/service/backend/server"
 	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/rendezvous"
 	"github.com/service-dev/service/plugins/internal/httpbackend"
 	"github.com/service-dev/service/plugins/internal/serve"
@@ -20,7 +21,7 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// dataDir is the folder of the embedded backend in the state directory.
+// dataDir is the directory of the embedded backend in the state directory.
 const dataDir = "backend"
 
 // local runs the embedded backend: the first Describe starts it, Close stops it.
@@ -40,7 +41,7 @@ func newLocal(log *slog.Logger) *local {
 	return l
 }
 
-// Describe starts the embedded backend if it is not running, and returns its id and URL.
+// Describe starts the embedded backend if it is not running, and returns its ID and URL.
 func (l *local) Describe(_ context.Context, r *pluginv1.DescribeRequest) (*pluginv1.DescribeResponse, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,14 +52,14 @@ func (l *local) Describe(_ context.Context, r *pluginv1.DescribeRequest) (*plugi
 	}
 	return &pluginv1.DescribeResponse{
 		Name: "backendlocal", Version: buildinfo.Version, EmbeddedId: "embedded:" + l.server.ID(), BaseUrl: l.server.URL(),
-		SignInWord: l.server.SignInWord(), LoopbackUrl: l.server.LoopbackURL(),
+		SignInWord: l.server.SignInWord(),
 	}, nil
 }
 
 // notStarted returns the error for an embedded backend that failed to start, which may be permanent.
 func notStarted(err error) error {
 	p := &pluginv1.Problem{
-		Code: serve.CodeAdapterUnavailable, Message: "start the embedded backend: " + err.Error(), Retryable: true,
+		Code: problem.CodeAdapterUnavailable, Message: "start the embedded backend: " + err.Error(), Retryable: true,
 		FixHint: "Read the cause, then try again; `servicectl daemon logs` shows more.",
 	}
 	if errors.Is(err, server.ErrOtherKey) {
@@ -133,21 +134,18 @@ func (l *local) Activity(ctx context.Context, _ *pluginv1.ActivityRequest) (*plu
 	return &pluginv1.ActivityResponse{Connections: uint32(max(0, connections)), PendingCodes: uint32(max(0, pending))}, nil
 }
 
-// UploadTelemetry returns an error: with the embedded backend, usage events stay in the daemon's log on this machine.
-func (l *local) UploadTelemetry(context.Context, *pluginv1.UploadTelemetryRequest) (*pluginv1.UploadTelemetryResponse,
-	error) {
-	return nil, nowhere()
-}
-
-// PurgeTelemetry returns an error, because nothing was uploaded.
-func (l *local) PurgeTelemetry(context.Context, *pluginv1.PurgeTelemetryRequest) (*pluginv1.PurgeTelemetryResponse,
-	error) {
-	return nil, nowhere()
+// Call makes one request to the embedded backend. Usage events are refused: they stay in the daemon's log on this
+// machine.
+func (l *local) Call(ctx context.Context, r *pluginv1.CallRequest) (*pluginv1.CallResponse, error) {
+	if r.GetRoute() == backendapi.RouteUploadTelemetry || r.GetRoute() == backendapi.RoutePurgeTelemetry {
+		return nil, nowhere()
+	}
+	return l.Server.Call(ctx, r)
 }
 
 func nowhere() error {
 	return serve.Refuse(codes.Unimplemented, &pluginv1.Problem{
-		Code: backendapi.CodeNotConfigured, Message: "the embedded backend stores no usage events: they stay on this machine",
+		Code: problem.CodeNotConfigured, Message: "the embedded backend stores no usage events: they stay on this machine",
 		FixHint: "No action is needed; `servicectl telemetry purge` erases the local log.",
 	})
 }

@@ -9,10 +9,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/service-dev/service/internal/problem"
+	"github.com/service-dev/service/proto/backendapi"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-func problem(t *testing.T, err error) (codes.Code, *pluginv1.Problem) {
+func refusalIn(t *testing.T, err error) (codes.Code, *pluginv1.Problem) {
 	t.Helper()
 	st, _ := status.FromError(err)
 	for _, d := range st.Details() {
@@ -43,17 +45,18 @@ func TestLostKeyIsNotToBeTriedAgain(t *testing.T) {
 	if err := os.Remove(key); err != nil {
 		t.Fatal(err)
 	}
-	code, p := problem(t, describe())
+	code, p := refusalIn(t, describe())
 	for _, says := range []string{"service-backend admin replace-key", key, filepath.Join(dir, dataDir, "service.db"),
 		"move the directory away"} {
 		if !strings.Contains(p.GetMessage(), says) {
 			t.Errorf("%q is missing from the message %q", says, p.GetMessage())
 		}
 	}
-	if code != codes.FailedPrecondition || p.GetRetryable() || strings.Contains(p.GetFixHint(), "try again") {
+	if code != codes.FailedPrecondition || p.GetRetryable() ||
+		strings.Contains(strings.ToLower(p.GetFixHint()), "try again") {
 		t.Errorf("got %s, %v, want a permanent FailedPrecondition", code, p)
 	}
-	code, p = problem(t, newLocalAt(t, "relative"))
+	code, p = refusalIn(t, newLocalAt(t, "relative"))
 	if code != codes.Unavailable || !p.GetRetryable() {
 		t.Errorf("another cause: got %s, %v, want a retryable Unavailable", code, p)
 	}
@@ -72,8 +75,17 @@ func TestCallsGoToOurOwnListener(t *testing.T) {
 	if err != nil || strings.Replace(d.GetBaseUrl(), "localhost", "127.0.0.1", 1) != at {
 		t.Errorf("people use %s, calls use %s, error %v; want localhost and 127.0.0.1", d.GetBaseUrl(), at, err)
 	}
-	if h, err := l.Health(t.Context(), &pluginv1.HealthRequest{}); err != nil || !h.GetOk() {
-		t.Errorf("got health %v, error %v; want ok", h, err)
+	call := func(route string) (*pluginv1.CallResponse, error) {
+		return l.Call(t.Context(), &pluginv1.CallRequest{Route: route})
+	}
+	if r, err := call(backendapi.RouteHealth); err != nil || !strings.Contains(string(r.GetBody()), `"ok":true`) {
+		t.Errorf("got health %v, error %v; want ok", r, err)
+	}
+	for _, route := range []string{backendapi.RouteUploadTelemetry, backendapi.RoutePurgeTelemetry} {
+		_, err := call(route)
+		if code, p := refusalIn(t, err); code != codes.Unimplemented || p.GetCode() != problem.CodeNotConfigured {
+			t.Errorf("%s: got %v, want it refused", route, err)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 // Package browsersim is the transport adapter for the browser simulator: a backend hosts its sessions, and a page of
-// that backend acts as the glasses. It calls the backend named by a target over HTTPS, or over HTTP on this machine.
-// It stores nothing and is independent of what a session is for.
+// that backend acts as the glasses. It calls the backend named by a target over HTTPS, or over HTTP on this machine;
+// the daemon makes calls about the embedded backend's sessions through backendlocal. It stores nothing and is
+// independent of what a session is for.
 package browsersim
 
 import (
@@ -15,13 +16,13 @@ import (
 
 // Main serves the adapter until its host exits.
 func Main() {
-	serve.Main("browsersim", func(*slog.Logger) serve.Transport { return adapter{Sessions: httpbackend.NewSessions()} })
+	serve.Main("browsersim", func(*slog.Logger) serve.Transport { return adapter{Server: httpbackend.New("browsersim")} })
 }
 
-// adapter implements the Transport contract without Attach, and HostedSessions.
+// adapter implements the Transport contract without Attach, and the Backend contract for calls about sessions.
 type adapter struct {
 	pluginv1.UnimplementedTransportServer
-	*httpbackend.Sessions
+	*httpbackend.Server
 }
 
 // DescribeTransport returns the adapter's name.

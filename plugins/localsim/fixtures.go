@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/glasses/media"
 )
 
-// Limits of a folder of fixtures.
+// Limits on a directory of fixtures.
 const (
 	maxFile  = 16 << 20 // bytes per file
 	maxFiles = 1000     // pictures per folder
@@ -26,9 +26,9 @@ const (
 	maxKept  = 32 << 20 // bytes of scaled pictures kept in memory
 )
 
-// fixtures is the input of the camera and microphone of one session: the files of a folder, or generated pictures and
-// sound. Pictures are read when needed, so they can be replaced while the session runs. Symbolic links that point
-// outside the folder are refused.
+// fixtures is the input of the camera and microphone of one session: the files in a directory, or generated pictures
+// and sound. Pictures are read when needed, so the user can replace them while the session runs. Symbolic links that
+// lead outside the directory are refused.
 type fixtures struct {
 	root   *os.Root // nil without a folder
 	photos []string
@@ -56,7 +56,7 @@ type line struct {
 	Language string `json:"language"`
 }
 
-// openFixtures reads a folder. If the name is empty, pictures and sound are generated.
+// openFixtures reads a directory. If dir is empty, pictures and sound are generated.
 func openFixtures(dir string) (*fixtures, error) {
 	f := &fixtures{cache: map[string]cachedPicture{}}
 	if dir == "" {
@@ -79,8 +79,8 @@ func (f *fixtures) close() {
 	}
 }
 
-// load finds the files. Pictures may have any name, but a file photo.* and the folder photos take precedence for
-// photos, the folder frames and clip.mjpeg for moving pictures, and audio.wav for sound.
+// load finds the files. Pictures may have any name, but a file photo.* and the directory photos take precedence
+// for photos, the directory frames and clip.mjpeg for moving pictures, and audio.wav for sound.
 func (f *fixtures) load() error {
 	pictures, err := f.list(".", ".jpg", ".jpeg", ".png")
 	if err != nil {
@@ -145,7 +145,7 @@ func (f *fixtures) loadSound() error {
 	return nil
 }
 
-// list returns the files of a folder that have one of the extensions, ordered by name.
+// list returns the files in a directory that have one of the extensions, ordered by name.
 func (f *fixtures) list(dir string, extensions ...string) ([]string, error) {
 	d, err := f.root.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {

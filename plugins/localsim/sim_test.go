@@ -18,7 +18,7 @@ import (
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/media"
 	"github.com/service-dev/service/glasses/media/exiftest"
-	"github.com/service-dev/service/plugins/internal/attach"
+	"github.com/service-dev/service/internal/problem"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
@@ -146,7 +146,7 @@ func TestOpeningIsRefused(t *testing.T) {
 		_ = stream.Send(m)
 		_, err = stream.Recv()
 		details := status.Convert(err).Details()
-		if len(details) != 1 || details[0].(*pluginv1.Problem).GetCode() != attach.CodeInvalid {
+		if len(details) != 1 || details[0].(*pluginv1.Problem).GetCode() != problem.CodeInvalidRequest {
 			t.Errorf("%s: got %v, want attach.CodeInvalid", name, err)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/service-dev/service/glasses/driver"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/plugins/internal/attach"
-	"github.com/service-dev/service/plugins/internal/bluez"
 	"github.com/service-dev/service/plugins/internal/glassespage"
 	"github.com/service-dev/service/plugins/internal/serve"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
@@ -29,7 +29,7 @@ func (s *session) chooseCarrier(ctx context.Context, via string) error {
 		return nil
 	case viaBrowser:
 	case viaAuto, "":
-		if _, err := s.adapter.openRadio(ctx); bluez.CodeOf(err) != bluez.NoBluetooth {
+		if _, err := s.adapter.openRadio(ctx); problem.CodeOf(err) != problem.CodeNoBluetooth {
 			return nil // even if the radio is off: the session reports that, and uses the radio once it is on
 		}
 	default:
@@ -61,7 +61,7 @@ func (s *session) chooseCarrier(ctx context.Context, via string) error {
 
 // accept checks the peripheral that the user chose for a link, and reserves it. The page disconnects a refused
 // peripheral and the previous one.
-func (s *session) accept(key, name string, others map[string]string) *glassespage.Problem {
+func (s *session) accept(key, name string, others map[string]string) *problem.Error {
 	p := s.judge(key, name, others)
 	if p != nil {
 		s.adapter.unclaim(s, key)
@@ -69,32 +69,32 @@ func (s *session) accept(key, name string, others map[string]string) *glassespag
 	return p
 }
 
-// judge returns why a peripheral is not accepted, or nil once it is reserved. Its name must match this link of the
-// pair.
-func (s *session) judge(key, name string, others map[string]string) *glassespage.Problem {
-	refuse := func(message, fixHint string) *glassespage.Problem {
-		return &glassespage.Problem{Code: driver.ProblemRefused, Message: message, FixHint: fixHint}
+// judge returns the reason why a peripheral is not accepted, or nil once it is reserved. Its name must match this
+// link of the pair.
+func (s *session) judge(key, name string, others map[string]string) *problem.Error {
+	refuse := func(message, fixHint string) *problem.Error {
+		return &problem.Error{Code: problem.CodeRefused, Message: message, FixHint: fixHint}
 	}
 	model := s.glasses.Model().Name
 	pair, link, ok := s.kind.Pair(name)
 	switch {
 	case !ok:
-		return refuse(fmt.Sprintf("%q are no %s", name, model), "choose another device of the list")
+		return refuse(fmt.Sprintf("%q are no %s", name, model), "Choose another device of the list.")
 	case link != key:
 		return refuse(fmt.Sprintf("%q is the %s arm", name, link),
-			fmt.Sprintf("choose the %s arm of the same pair here", key))
+			fmt.Sprintf("Choose the %s arm of the same pair here.", key))
 	case s.wanted != "" && !strings.EqualFold(pair, s.wanted):
 		return refuse(fmt.Sprintf("%q belongs to %q, but the session is for %q", name, pair, s.wanted),
-			fmt.Sprintf("choose %q, or connect the glasses without a name", s.wanted))
+			fmt.Sprintf("Choose %q, or connect the glasses without a name.", s.wanted))
 	}
 	for _, other := range others {
 		if is, _, _ := s.kind.Pair(other); is != pair {
 			return refuse(fmt.Sprintf("%q and %q belong to different pairs", name, other),
-				"choose both arms of one pair: they have the same number")
+				"Choose both arms of one pair: they have the same number.")
 		}
 	}
 	if holder := s.adapter.claim(s.life, claim{session: s, pair: pair, link: key}); holder != "" {
-		return &glassespage.Problem{Code: driver.ProblemBusyElsewhere, Message: heldBy(holder).Message,
+		return &problem.Error{Code: problem.CodeBusyElsewhere, Message: heldBy(holder).Message,
 			FixHint: heldBy(holder).FixHint}
 	}
 	return nil

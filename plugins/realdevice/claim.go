@@ -22,9 +22,9 @@ func (c claim) overlaps(o claim) bool {
 	return strings.EqualFold(c.pair, o.pair)
 }
 
-// claim reserves a peripheral instead of the one that the session has for this link. If another session has reserved
-// it, claim returns that session's id, otherwise "". If the holder is an earlier attachment of the same session,
-// claim waits until the glasses are released, or returns the id if ctx ends first.
+// claim reserves a peripheral in place of the one that the session holds for this link. If another session has
+// reserved it, claim returns that session's ID, otherwise "". If the holder is an earlier attachment of the same
+// session, claim waits until the glasses are released, or returns the ID if ctx ends first.
 func (a *adapter) claim(ctx context.Context, c claim) (holder string) {
 	for {
 		other := a.tryClaim(c)

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/service-dev/service/glasses/driver"
-	"github.com/service-dev/service/plugins/internal/bluez"
+	"github.com/service-dev/service/internal/problem"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
@@ -76,9 +76,9 @@ func (s *session) connect(spec driver.LinkSpec, pair *pluginv1.Pair, e *event) (
 }
 
 // heldBy returns the error for glasses that another session is using.
-func heldBy(session string) *bluez.Error {
-	return linkProblem(driver.ProblemBusyElsewhere, fmt.Sprintf("session %s uses these glasses", session),
-		"close that session first, or choose another pair")
+func heldBy(session string) *problem.Error {
+	return problem.New(problem.CodeBusyElsewhere, fmt.Sprintf("session %s uses these glasses", session),
+		"Close that session first, or choose another pair.")
 }
 
 func addressOf(p *pluginv1.Pair, key string) string {
@@ -129,7 +129,7 @@ func (s *session) write(life context.Context, key string, l *link) {
 		case w := <-l.writes:
 			e := event{Event: driver.Event{Kind: driver.Written, Link: key}}
 			if err := l.conn.Write(life, w.Data, w.WithResponse); err != nil {
-				e.Problem = driver.ProblemTimeout
+				e.Problem = problem.CodeTimeout
 			}
 			s.tell(life, e)
 		case <-life.Done():

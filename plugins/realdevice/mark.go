@@ -6,7 +6,7 @@ import (
 
 // mark is the session's state of the mark of its pair. The mark means that the panel may show a picture.
 type mark struct {
-	stateDir string // the folder for marks; empty if there is none
+	stateDir string // the directory for marks; empty if there is none
 	pair     uncleared.Pair
 	isSet    bool // by this session
 	wasSet   bool // by an earlier session, which did not clear the panel

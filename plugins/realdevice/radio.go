@@ -1,14 +1,15 @@
 package realdevice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"regexp"
 	"strings"
 
 	"github.com/service-dev/service/glasses/driver"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/plugins/internal/bluez"
-	"github.com/service-dev/service/plugins/internal/glassespage"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
@@ -28,7 +29,7 @@ func (a *adapter) openRadio(ctx context.Context) (*bluez.Radio, error) {
 
 // dropRadio closes a radio that no longer works, so that the next attempt opens a new one.
 func (a *adapter) dropRadio(r *bluez.Radio, err error) {
-	if !errors.Is(err, bluez.ErrClosed) && bluez.CodeOf(err) != bluez.NoBluetooth {
+	if !errors.Is(err, bluez.ErrClosed) && problem.CodeOf(err) != problem.CodeNoBluetooth {
 		return
 	}
 	a.mu.Lock()
@@ -44,21 +45,8 @@ func targetOf(address string, spec driver.LinkSpec) bluez.Target {
 	return bluez.Target{Address: address, Service: spec.Service, Write: spec.Write, Notify: spec.Notify, Pair: spec.Bonded}
 }
 
-// linkProblem returns an error from this adapter itself, with a code of package driver.
-func linkProblem(code, message, fixHint string) *bluez.Error {
-	return &bluez.Error{Code: bluez.Code(code), Message: message, FixHint: fixHint}
-}
-
 // codeOf returns the code of an error for a driver.
-func codeOf(err error) string {
-	if code := bluez.CodeOf(err); code != "" {
-		return string(code)
-	}
-	if p := (*glassespage.Problem)(nil); errors.As(err, &p) {
-		return p.Code
-	}
-	return driver.ProblemTimeout
-}
+func codeOf(err error) string { return cmp.Or(problem.CodeOf(err), problem.CodeTimeout) }
 
 // address matches a Bluetooth address, including the brackets after a name.
 var address = regexp.MustCompile(`(?i) ?\((?:[0-9A-F]{2}[:_]){5}[0-9A-F]{2}\)|(?:[0-9A-F]{2}[:_]){5}[0-9A-F]{2}`)
@@ -77,10 +65,7 @@ func withoutAddresses(text string) string {
 // problemOf converts an error to a Problem for the host.
 func problemOf(err error) *pluginv1.Problem {
 	p := &pluginv1.Problem{Code: codeOf(err), Message: withoutAddresses(err.Error()), Retryable: true}
-	if e := (*bluez.Error)(nil); errors.As(err, &e) {
-		p.FixHint = e.FixHint
-	}
-	if e := (*glassespage.Problem)(nil); errors.As(err, &e) {
+	if e := problem.From(err); e != nil {
 		p.FixHint = e.FixHint
 	}
 	return p

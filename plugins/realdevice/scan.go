@@ -12,6 +12,7 @@ import (
 
 	"github.com/service-dev/service/glasses/driver"
 	"github.com/service-dev/service/glasses/driver/kinds"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/plugins/internal/bluez"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
@@ -108,8 +109,8 @@ func scanResponse(p *foundPair) *pluginv1.ScanResponse {
 	return m
 }
 
-// find searches for a pair of a model, for at most the given time. It returns the pair with the name of wanted. If
-// that name is empty, or if wanted may be replaced and is not in range, it returns the only pair in range.
+// find searches for a pair of a model until its time is up. It returns the pair with the name of wanted. If that
+// name is empty, or if wanted may be replaced and is not in range, it returns the only pair in range.
 func find(ctx context.Context, radio *bluez.Radio, model string, wanted *pluginv1.Pair,
 	most time.Duration) (*foundPair, error) {
 	limited, cancel := context.WithTimeout(ctx, most)
@@ -133,12 +134,12 @@ func find(ctx context.Context, radio *bluez.Radio, model string, wanted *pluginv
 		return nil, err
 	}
 	f, err := all.choose(model, name)
-	if err != nil && wanted.GetOrOther() && bluez.CodeOf(err) == driver.ProblemNotInRange {
+	if err != nil && wanted.GetOrOther() && problem.CodeOf(err) == problem.CodeNotInRange {
 		if other, otherErr := all.choose(model, ""); otherErr == nil {
 			return other, nil
 		}
 	}
-	if p := (*bluez.Error)(nil); errors.As(err, &p) && p.Code == driver.ProblemNotInRange {
+	if p := (*problem.Error)(nil); errors.As(err, &p) && p.Code == problem.CodeNotInRange {
 		p.Message += radio.Searched(ctx)
 	}
 	return f, err
@@ -158,9 +159,9 @@ func (p *pairs) choose(model, name string) (*foundPair, error) {
 	}
 	switch {
 	case len(complete) == 1 && complete[0].isDouble:
-		return nil, linkProblem(driver.ProblemSeveral, fmt.Sprintf("two pairs of glasses named %q are in range",
-			complete[0].name), "close one of them in its case until the other is connected: from then on the service "+
-			"tells them apart by their addresses")
+		return nil, problem.New(problem.CodeSeveralInRange, fmt.Sprintf("two pairs of glasses named %q are in range",
+			complete[0].name), "Close one of them in its case until the other is connected: from then on the service "+
+			"tells them apart by their addresses.")
 	case len(complete) == 1:
 		return complete[0], nil
 	case len(complete) > 1:
@@ -168,18 +169,19 @@ func (p *pairs) choose(model, name string) (*foundPair, error) {
 		for _, f := range complete {
 			names = append(names, fmt.Sprintf("%q", f.name))
 		}
-		return nil, linkProblem(driver.ProblemSeveral, "several pairs of glasses are in range: "+strings.Join(names, ", "),
-			"name one of them")
+		return nil, problem.New(problem.CodeSeveralInRange, "several pairs of glasses are in range: "+strings.Join(names,
+			", "),
+			"Name one of them.")
 	case partial != nil:
-		return nil, linkProblem(driver.ProblemNotInRange, fmt.Sprintf("of %q the %s is not in range", partial.name,
-			strings.Join(partial.missing(), " and the ")+" arm"), "take both arms out of the case, or open its lid")
+		return nil, problem.New(problem.CodeNotInRange, fmt.Sprintf("of %q the %s is not in range", partial.name,
+			strings.Join(partial.missing(), " and the ")+" arm"), "Take both arms out of the case, or open its lid.")
 	}
 	if name != "" {
-		return nil, linkProblem(driver.ProblemNotInRange, fmt.Sprintf("%q is not in range", name), notInRangeHint)
+		return nil, problem.New(problem.CodeNotInRange, fmt.Sprintf("%q is not in range", name), notInRangeHint)
 	}
-	return nil, linkProblem(driver.ProblemNotInRange, "no such glasses are in range", notInRangeHint)
+	return nil, problem.New(problem.CodeNotInRange, "no such glasses are in range", notInRangeHint)
 }
 
 // notInRangeHint is the next step for glasses that do not advertise.
-const notInRangeHint = "put the glasses in the open case next to this computer, and disconnect the phone's app from " +
-	"them (or switch the phone's Bluetooth off): while it is connected, nothing else finds them"
+const notInRangeHint = "Put the glasses in the open case next to this computer, and disconnect the phone's app from " +
+	"them (or switch the phone's Bluetooth off): while it is connected, nothing else finds them."

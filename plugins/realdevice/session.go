@@ -14,6 +14,7 @@ import (
 	"github.com/service-dev/service/glasses/driver"
 	"github.com/service-dev/service/glasses/driver/kinds"
 	"github.com/service-dev/service/glasses/driver/panelcheck"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/plugins/internal/attach"
 	"github.com/service-dev/service/plugins/internal/glassespage"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
@@ -71,7 +72,7 @@ type event struct {
 
 // conn is an open connection of a carrier. Write waits until the carrier has accepted the value.
 type conn interface {
-	Notifications() <-chan []byte // closed when the connection ends; Err says why
+	Notifications() <-chan []byte // closed when the connection ends; Err returns the reason
 	Err() error
 	MTU() int // 0 if unknown
 	Write(ctx context.Context, data []byte, withResponse bool) error
@@ -266,7 +267,7 @@ func (s *session) handle(e event) {
 	case driver.LinkDown:
 		delete(s.links, e.Link)
 		s.problem = e.err
-		if e.Problem == driver.ProblemNotInRange { // its address may have changed
+		if e.Problem == problem.CodeNotInRange { // its address may have changed
 			s.pair, _ = proto.Clone(s.pair).(*pluginv1.Pair)
 			s.pair.Links = nil
 		}
@@ -293,9 +294,9 @@ func (s *session) report() {
 		case l.Opening:
 			one.State = "opening"
 		}
-		if l.Problem == driver.ProblemSmallMTU && !l.Up {
-			h.Problem = problemOf(linkProblem(l.Problem, "the connection carries too few bytes at once for these glasses",
-				"update BlueZ to version 5.62 or later"))
+		if l.Problem == problem.CodeSmallMTU && !l.Up {
+			h.Problem = problemOf(problem.New(l.Problem, "the connection carries too few bytes at once for these glasses",
+				"Update BlueZ to version 5.62 or later."))
 		}
 		h.Links = append(h.Links, one)
 	}

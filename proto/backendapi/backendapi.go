@@ -36,27 +36,6 @@ const ScopeAccountFull = "account_full"
 // TierFreeAccount is the tier of a linked account.
 const TierFreeAccount = "free_account"
 
-// Codes of Problem. Codes() returns the status and meaning of each.
-const (
-	CodeInvalidRequest    = "invalid_request"     // 400
-	CodeAuthRequired      = "auth_required"       // 401
-	CodeDeviceCodeDenied  = "device_code_denied"  // 403
-	CodePermissionDenied  = "permission_denied"   // 403
-	CodeUnknownDeviceCode = "unknown_device_code" // 404
-	CodeNotFound          = "not_found"           // 404
-	CodeMethodNotAllowed  = "method_not_allowed"  // 405
-	CodeConflict          = "conflict"            // 409
-	CodeNotConnected      = "not_connected"       // 409: no simulator page is open
-	CodeTooManyKeys       = "too_many_keys"       // 409
-	CodeDeviceCodeExpired = "device_code_expired" // 410
-	CodeTooLarge          = "request_too_large"   // 413
-	CodeUnsupportedMedia  = "unsupported_media"   // 415
-	CodeRateLimited       = "rate_limited"        // 429, with Retry-After
-	CodeInternal          = "internal_error"      // 500
-	CodeUnavailable       = "unavailable"         // 503, with Retry-After
-	CodeTimeout           = "timeout"             // 504: the page did not answer in time
-)
-
 // DeviceCodeRequest is the body of POST /api/auth/device/code.
 type DeviceCodeRequest struct {
 	Scope string `json:"scope"`
@@ -64,10 +43,10 @@ type DeviceCodeRequest struct {
 
 // DeviceCode is the response to a DeviceCodeRequest.
 type DeviceCode struct {
-	DeviceCode          string `json:"deviceCode"`
-	UserCode            string `json:"userCode"`
-	VerificationURL     string `json:"verificationUrl"`
-	ExpiresInSeconds    int64  `json:"expiresInSeconds"`
+	DeviceCode          string `json:"deviceCode" check:"visible=512,required"`
+	UserCode            string `json:"userCode" check:"usercode,required"`
+	VerificationURL     string `json:"verificationUrl" check:"ascii=512,required"`
+	ExpiresInSeconds    int64  `json:"expiresInSeconds" check:"required"`
 	PollIntervalSeconds int64  `json:"pollIntervalSeconds"`
 }
 
@@ -84,20 +63,20 @@ type Pending struct {
 
 // Token is the response to a TokenRequest after approval. Never log AuthToken.
 type Token struct {
-	AuthToken string `json:"authToken"`
+	AuthToken string `json:"authToken" check:"token=4096,required"`
 	Account
 }
 
 // Account is the response to GET /api/account: the owner of a token. Times are ISO 8601 UTC. ExpiresAt is always
 // present, and null for a token that does not expire.
 type Account struct {
-	AccountID string  `json:"accountId"`
-	Tier      string  `json:"tier"`
-	LinkedAt  string  `json:"linkedAt"`
-	ExpiresAt *string `json:"expiresAt"`
+	AccountID string  `json:"accountId" check:"name=64,required"`
+	Tier      string  `json:"tier" check:"name=64,required"`
+	LinkedAt  string  `json:"linkedAt" check:"time,required"`
+	ExpiresAt *string `json:"expiresAt" check:"time"`
 	// Email is the address that the account's owner signs in with; absent in a Token. Show it only to the owner:
 	// never store it, log it or pass it to an agent.
-	Email string `json:"email,omitempty"`
+	Email string `json:"email,omitempty" check:"line=254"`
 }
 
 // Problem is the body of every error response: application/problem+json (RFC 9457) with one of the codes above.
@@ -128,17 +107,17 @@ type SessionRequest struct {
 // Session is a browser-simulator session. Apps and Pages are the numbers of current connections; LastSeq is the
 // sequence number of the latest event, or 0 before the first.
 type Session struct {
-	SessionID    string  `json:"sessionId"`
-	Project      string  `json:"project"`
-	Platform     string  `json:"platform"`
-	DeviceModel  string  `json:"deviceModel"`
-	State        string  `json:"state"`
-	SessionURL   string  `json:"sessionUrl"`
-	AppEndpoint  string  `json:"appEndpoint"`
-	CreatedAt    string  `json:"createdAt"`
-	LastActiveAt string  `json:"lastActiveAt"`
-	ExpiresAt    string  `json:"expiresAt"`
-	ClosedAt     *string `json:"closedAt"`
+	SessionID    string  `json:"sessionId" check:"name=128,required"`
+	Project      string  `json:"project" check:"line=200"`
+	Platform     string  `json:"platform" check:"name=64"`
+	DeviceModel  string  `json:"deviceModel" check:"name=64"`
+	State        string  `json:"state" check:"name=32,required"`
+	SessionURL   string  `json:"sessionUrl" check:"page,required"`
+	AppEndpoint  string  `json:"appEndpoint" check:"socket,required"`
+	CreatedAt    string  `json:"createdAt" check:"time"`
+	LastActiveAt string  `json:"lastActiveAt" check:"time"`
+	ExpiresAt    string  `json:"expiresAt" check:"time"`
+	ClosedAt     *string `json:"closedAt" check:"time"`
 	Apps         int     `json:"apps"`
 	Pages        int     `json:"pages"`
 	LastSeq      int64   `json:"lastSeq"`
@@ -152,17 +131,17 @@ type CreatedSession struct {
 
 // SessionList is the response to GET /api/sessions: open sessions, newest first.
 type SessionList struct {
-	Sessions []Session `json:"sessions"`
+	Sessions []Session `json:"sessions" check:"required"`
 }
 
 // SessionSecret is the response to POST /api/sessions/{id}/secrets. Never log AppSecret.
 type SessionSecret struct {
-	AppSecret string `json:"appSecret"`
+	AppSecret string `json:"appSecret" check:"token=512,required"`
 }
 
 // EventPage is the response to GET /api/sessions/{id}/events: rows of the event log after a cursor.
 type EventPage struct {
-	Events []json.RawMessage `json:"events"`
+	Events []json.RawMessage `json:"events" check:"required"`
 	Next   int64             `json:"next"`
 	More   bool              `json:"more"`
 	// Truncated reports that some rows after the request's cursor are no longer stored.
@@ -185,7 +164,7 @@ const MaxControlMedia = 1 << 20
 
 // Controlled is the response to a Control: the payload of the page's result (glasses.Result), including errors.
 type Controlled struct {
-	Result json.RawMessage `json:"result"`
+	Result json.RawMessage `json:"result" check:"required"`
 }
 
 // ProjectKeyRequest is the body of POST /api/projects/{project}/keys. Name describes the purpose of the key.
@@ -196,19 +175,19 @@ type ProjectKeyRequest struct {
 // ProjectKey is the response to a ProjectKeyRequest. It is the only response that contains the key, which is a
 // secret. Hint is the end of the key, for display.
 type ProjectKey struct {
-	ProjectKey string `json:"projectKey"`
-	Hint       string `json:"hint"`
-	CreatedAt  string `json:"createdAt"`
+	ProjectKey string `json:"projectKey" check:"token=512,required"`
+	Hint       string `json:"hint" check:"line=64"`
+	CreatedAt  string `json:"createdAt" check:"time,required"`
 }
 
 // Health is the response to GET /api/health.
 type Health struct {
 	OK       bool              `json:"ok"`
-	Service  string            `json:"service"`
-	Version  string            `json:"version"`
-	Commit   string            `json:"commit"`
-	BuiltAt  string            `json:"builtAt"`
+	Service  string            `json:"service" check:"line=64,required"`
+	Version  string            `json:"version" check:"line=64"`
+	Commit   string            `json:"commit" check:"line=64"`
+	BuiltAt  string            `json:"builtAt" check:"line=64"`
 	UptimeMs int64             `json:"uptimeMs"`
-	Phase    string            `json:"phase"`
-	Hints    map[string]string `json:"hints"`
+	Phase    string            `json:"phase" check:"line=64"`
+	Hints    map[string]string `json:"hints" check:"line=500"`
 }

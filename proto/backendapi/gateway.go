@@ -11,27 +11,27 @@ const FieldGatewayUsage = "gatewayUsage"
 // the range consists of whole hours or days. If the grants hide the text model, ByModel and the models' Resolves are
 // null; if they hide the credentials, BySource and KeySource are null. Refused calls count only in Refused.
 type GatewayUsage struct {
-	Project  string            `json:"project"`
-	Range    GatewayRange      `json:"range"`
-	Interval string            `json:"interval"`
+	Project  string            `json:"project" check:"line=200,required"`
+	Range    GatewayRange      `json:"range" check:"required"`
+	Interval string            `json:"interval" check:"name=32,required"`
 	Credit   GatewayCredit     `json:"credit"`
 	Caps     GatewayCaps       `json:"caps"`
 	Totals   GatewaySums       `json:"totals"`
 	ByModel  []GatewayOfModel  `json:"byModel"`
 	BySource []GatewayOfSource `json:"bySource"`
 	// Series has a point for every hour or day, including those without calls.
-	Series   []GatewayPoint   `json:"series"`
+	Series   []GatewayPoint   `json:"series" check:"required"`
 	Refusals []GatewayRefusal `json:"refusals"`
 	// KeySource is what pays for the next call: credit, own_key, local or script; none if no model is available.
-	KeySource *string        `json:"keySource"`
-	Models    []GatewayModel `json:"models"`
-	Summary   string         `json:"summary"`
+	KeySource *string        `json:"keySource" check:"name=32"`
+	Models    []GatewayModel `json:"models" check:"required"`
+	Summary   string         `json:"summary" check:"prose=2000,required"`
 }
 
 // GatewayRange is the time from From (inclusive) to To (exclusive).
 type GatewayRange struct {
-	From string `json:"from"`
-	To   string `json:"to"`
+	From string `json:"from" check:"time"`
+	To   string `json:"to" check:"time"`
 }
 
 // GatewayCredit is the account's prepaid credit. Reserved is the part of the balance reserved for calls in flight;
@@ -42,7 +42,7 @@ type GatewayCredit struct {
 	ReservedMicroUSD int64   `json:"reservedMicroUsd"`
 	FreeMicroUSD     int64   `json:"freeMicroUsd"`
 	Locked           bool    `json:"locked"`
-	TopUp            *string `json:"topUp"`
+	TopUp            *string `json:"topUp" check:"page"`
 }
 
 // GatewayCaps are the spending caps of the project and of its account; null means no cap.
@@ -58,7 +58,7 @@ type GatewayCap struct {
 	LimitMicroUSD    int64  `json:"limitMicroUsd"`
 	SpentMicroUSD    int64  `json:"spentMicroUsd"`
 	ReservedMicroUSD int64  `json:"reservedMicroUsd"`
-	ResetsAt         string `json:"resetsAt"`
+	ResetsAt         string `json:"resetsAt" check:"time"`
 }
 
 // GatewaySums are totals over calls. TextIn excludes TextCached, the input tokens read from the provider's cache.
@@ -77,19 +77,19 @@ type GatewaySums struct {
 
 // GatewayOfModel holds the totals of one model.
 type GatewayOfModel struct {
-	Model string `json:"model"`
+	Model string `json:"model" check:"name=128"`
 	GatewaySums
 }
 
 // GatewayOfSource holds the totals of calls paid by one source: credit, own_key, local or script.
 type GatewayOfSource struct {
-	Source string `json:"source"`
+	Source string `json:"source" check:"name=32"`
 	GatewaySums
 }
 
 // GatewayPoint holds the totals of the hour or day that begins at At.
 type GatewayPoint struct {
-	At       string `json:"at"`
+	At       string `json:"at" check:"time"`
 	Calls    int64  `json:"calls"`
 	Failed   int64  `json:"failed"`
 	Refused  int64  `json:"refused"`
@@ -98,18 +98,18 @@ type GatewayPoint struct {
 
 // GatewayRefusal counts the calls refused for one reason in the last 30 days of the range. FixHint is the next step.
 type GatewayRefusal struct {
-	Code    string `json:"code"`
+	Code    string `json:"code" check:"name=64"`
 	Count   int64  `json:"count"`
-	LastAt  string `json:"lastAt"`
-	FixHint string `json:"fixHint"`
+	LastAt  string `json:"lastAt" check:"time"`
+	FixHint string `json:"fixHint" check:"prose=1000"`
 }
 
 // GatewayModel is a model id that apps can request. The id assistant resolves to the model in the project's settings.
 // Why is the reason if a model is not available.
 type GatewayModel struct {
-	ID        string  `json:"id"`
-	API       *string `json:"api"` // chat, responses or messages
-	Resolves  *string `json:"resolves"`
+	ID        string  `json:"id" check:"name=128"`
+	API       *string `json:"api" check:"name=32"` // chat, responses or messages
+	Resolves  *string `json:"resolves" check:"name=128"`
 	Available bool    `json:"available"`
-	Why       *string `json:"why"`
+	Why       *string `json:"why" check:"prose=1000"`
 }

@@ -12,6 +12,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -100,11 +102,12 @@ var examples = map[string]any{
 	"token_legacy":        Token{AuthToken: "svc_example", Account: legacy},
 	"account":             own,
 	"account_legacy":      legacy,
-	"problem": Problem{Type: "about:blank", Title: "Device code expired", Status: 410, Code: CodeDeviceCodeExpired,
+	"problem": Problem{Type: "about:blank", Title: "Device code expired", Status: 410, Code: problem.CodeDeviceCodeExpired,
 		Detail: "the device code has expired", Retryable: true, FixHint: "start again for a fresh code"},
 	"auth_required": AuthRequired{DeviceCode: deviceCode, Problem: Problem{Type: "about:blank",
 		Title: "Account link required", Status: 401,
-		Code: CodeAuthRequired, Detail: "this needs a linked account", Retryable: true, FixHint: "show the person the code and the URL"}},
+		Code: problem.CodeAuthRequired, Detail: "this needs a linked account", Retryable: true,
+		FixHint: "show the person the code and the URL"}},
 	"telemetry_receipt": TelemetryReceipt{Accepted: 198, Duplicates: 1, Rejected: 1},
 	"telemetry_purged":  TelemetryPurged{Deleted: 1234},
 	"session_request": SessionRequest{Project: "com.example.hello", Platform: "ios",
@@ -126,11 +129,11 @@ var examples = map[string]any{
 	"project_key": ProjectKey{ProjectKey: "spk_example", Hint: "mple",
 		CreatedAt: "2026-01-02T03:04:05.000Z"},
 	"permission_denied": PermissionDenied{Problem: Problem{Type: "about:blank", Title: "Permission denied",
-		Status: 403, Code: CodePermissionDenied,
+		Status: 403, Code: problem.CodePermissionDenied,
 		Detail: "agents may not change voice", FixHint: "ask the account's owner"}, Project: "com.example.hello", Capability: CapabilityAssistant,
 		Field: "voice", Needed: LevelReadWrite, Granted: LevelRead},
 	"version_conflict": VersionConflict{Problem: Problem{Type: "about:blank", Title: "Version conflict", Status: 409,
-		Code:   CodeVersionConflict,
+		Code:   problem.CodeVersionConflict,
 		Detail: "the config is at version 4", Retryable: true, FixHint: "read it again"}, CurrentVersion: 9007199254740993},
 	"access":             access,
 	"project":            project,
@@ -154,7 +157,7 @@ var examples = map[string]any{
 	"token_price":       choices.TextModels[0].MicroUSDPerMillion,
 	"gateway_usage":     gatewayUsage,
 	"gateway_usage_hidden": GatewayUsage{Project: "com.example.hello", Range: gatewayUsage.Range, Interval: "day",
-		Series: []GatewayPoint{}, Refusals: []GatewayRefusal{}, Models: gatewayUsage.Models[1:]},
+		Series: []GatewayPoint{}, Refusals: []GatewayRefusal{}, Models: gatewayUsage.Models[1:], Summary: "No calls."},
 	"assistant_cost":   AssistantCost{Note: "no prices are set"},
 	"assistant_change": AssistantChange{Version: 4, Voice: text("ember"), Sounds: yes(false)},
 	"credential":       credential,

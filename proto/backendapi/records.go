@@ -1,5 +1,11 @@
 package backendapi
 
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+)
+
 // Routes below PathProjects + "/{project}". Agents call them with a bearer token; Routes() lists the grants that they
 // require. Unknown projects and projects of other accounts both lead to not_found.
 const (
@@ -13,13 +19,6 @@ const (
 
 // PathIngest receives batches from shipped apps: POST AnalyticsBatch with Authorization: Bearer <project key>.
 const PathIngest = "/api/analytics"
-
-// Codes of errors about records.
-const (
-	CodeVersionConflict = "version_conflict" // 409: the record was changed since it was read
-	CodeNotConfigured   = "not_configured"   // 409: the operator of this backend has not set this up
-	CodeInvalidKey      = "invalid_key"      // 401: the project key is unknown or revoked
-)
 
 // Capabilities that grants control, and the levels of a grant.
 const (
@@ -51,66 +50,66 @@ type VersionConflict struct {
 
 // Access holds the agents' levels for a project's data; the assistant's config has one level per field.
 type Access struct {
-	AssistantConfig map[string]string `json:"assistantConfig"`
-	Credentials     string            `json:"credentials"`
-	Analytics       string            `json:"analytics"`
+	AssistantConfig map[string]string `json:"assistantConfig" check:"name=64"`
+	Credentials     string            `json:"credentials" check:"name=64"`
+	Analytics       string            `json:"analytics" check:"name=64"`
 }
 
 // Project is an app of an account. Project is its app id. Platforms is a subset of ios, android, web and desktop.
 type Project struct {
-	Project      string   `json:"project"`
-	DisplayName  string   `json:"displayName"`
-	Platforms    []string `json:"platforms"`
-	CreatedAt    string   `json:"createdAt"`
-	LastActiveAt *string  `json:"lastActiveAt"`
+	Project      string   `json:"project" check:"line=200,required"`
+	DisplayName  string   `json:"displayName" check:"line=200"`
+	Platforms    []string `json:"platforms" check:"name=64"`
+	CreatedAt    string   `json:"createdAt" check:"time,required"`
+	LastActiveAt *string  `json:"lastActiveAt" check:"time"`
 	Keys         int      `json:"keys"`
 	OpenSessions int      `json:"openSessions"`
 	Access       Access   `json:"access"`
-	DashboardURL string   `json:"dashboardUrl"`
+	DashboardURL string   `json:"dashboardUrl" check:"page"`
 }
 
 // ProjectList is the response to GET /api/projects, ordered by app id.
 type ProjectList struct {
-	Projects []Project `json:"projects"`
+	Projects []Project `json:"projects" check:"required"`
 }
 
 // AssistantConfig is the configuration of a project's voice assistant. TextModel is the model that apps use when they
 // request "assistant" from the AI gateway; empty means the operator's default. A field hidden by the grants is null;
 // Access contains the levels. Version counts changes and is 0 before the first.
 type AssistantConfig struct {
-	Project       string            `json:"project"`
-	Version       int64             `json:"version"`
-	RealtimeModel *string           `json:"realtimeModel"`
-	Voice         *string           `json:"voice"`
-	MemoryModel   *string           `json:"memoryModel"`
-	TextModel     *string           `json:"textModel"`
+	Project       string            `json:"project" check:"line=200,required"`
+	Version       int64             `json:"version" check:"unsigned"`
+	RealtimeModel *string           `json:"realtimeModel" check:"name=128"`
+	Voice         *string           `json:"voice" check:"name=128"`
+	MemoryModel   *string           `json:"memoryModel" check:"name=128"`
+	TextModel     *string           `json:"textModel" check:"name=128"`
 	SessionMemory *bool             `json:"sessionMemory"`
 	Sounds        *bool             `json:"sounds"`
-	UpdatedAt     *string           `json:"updatedAt"`
-	UpdatedBy     *string           `json:"updatedBy"`
-	Access        map[string]string `json:"access"`
+	UpdatedAt     *string           `json:"updatedAt" check:"time"`
+	UpdatedBy     *string           `json:"updatedBy" check:"line=200"`
+	Access        map[string]string `json:"access" check:"name=64,required"`
 	Choices       AssistantChoices  `json:"choices"`
 	Cost          AssistantCost     `json:"cost"`
 	// Changed lists the fields whose value the change modified; it is absent in the response to a read.
-	Changed []string `json:"changed,omitempty"`
+	Changed []string `json:"changed,omitempty" check:"name=64"`
 }
 
 // AssistantChoices lists the ids that this backend accepts.
 type AssistantChoices struct {
-	RealtimeModels []AssistantModel `json:"realtimeModels"`
-	MemoryModels   []AssistantModel `json:"memoryModels"`
-	Voices         []AssistantVoice `json:"voices"`
+	RealtimeModels []AssistantModel `json:"realtimeModels" check:"required"`
+	MemoryModels   []AssistantModel `json:"memoryModels" check:"required"`
+	Voices         []AssistantVoice `json:"voices" check:"required"`
 	TextModels     []TextModel      `json:"textModels"`
 }
 
 // TextModel is one model of the AI gateway. Default marks the model for projects that have not chosen one. Why is the
 // reason if the model is not available now; otherwise it is null.
 type TextModel struct {
-	ID                 string     `json:"id"`
-	Name               string     `json:"name"`
-	Description        string     `json:"description"`
+	ID                 string     `json:"id" check:"name=128"`
+	Name               string     `json:"name" check:"line=200"`
+	Description        string     `json:"description" check:"prose=4000"`
 	Default            bool       `json:"default"`
-	Why                *string    `json:"why"`
+	Why                *string    `json:"why" check:"prose=1000"`
 	MicroUSDPerMillion TokenPrice `json:"microUsdPerMillion"`
 }
 
@@ -124,18 +123,18 @@ type TokenPrice struct {
 // AssistantModel is one model. Voices lists the ids of the voices of a realtime model. The price is in micro-dollars
 // per minute of conversation, or null if the operator has not set one.
 type AssistantModel struct {
-	ID                string   `json:"id"`
-	Name              string   `json:"name"`
-	Description       string   `json:"description"`
-	Voices            []string `json:"voices,omitempty"`
+	ID                string   `json:"id" check:"name=128"`
+	Name              string   `json:"name" check:"line=200"`
+	Description       string   `json:"description" check:"prose=4000"`
+	Voices            []string `json:"voices,omitempty" check:"name=128"`
 	MicroUSDPerMinute *int64   `json:"microUsdPerMinute"`
 }
 
 // AssistantVoice is one voice.
 type AssistantVoice struct {
-	ID          string `json:"id"`
-	Name        string `json:"name"`
-	Description string `json:"description"`
+	ID          string `json:"id" check:"name=128"`
+	Name        string `json:"name" check:"line=200"`
+	Description string `json:"description" check:"prose=4000"`
 }
 
 // AssistantCost is the price with this config, in micro-dollars: per minute of conversation, per minute before the
@@ -146,7 +145,7 @@ type AssistantCost struct {
 	BeforeMicroUSDPerMinute *int64      `json:"beforeMicroUsdPerMinute"`
 	TextModel               *TokenPrice `json:"textModel"`
 	BeforeTextModel         *TokenPrice `json:"beforeTextModel"`
-	Note                    string      `json:"note"`
+	Note                    string      `json:"note" check:"prose=1000"`
 }
 
 // AssistantChange is the body of PATCH: the version that was read and the fields to change.
@@ -163,27 +162,27 @@ type AssistantChange struct {
 // Credential reports whether a project has its own key for a provider; it never contains the key. TestResult is ok,
 // refused or unreachable.
 type Credential struct {
-	Provider   string  `json:"provider"`
-	Name       string  `json:"name"`
+	Provider   string  `json:"provider" check:"name=64,required"`
+	Name       string  `json:"name" check:"line=200"`
 	Set        bool    `json:"set"`
-	Hint       *string `json:"hint"`
-	SetAt      *string `json:"setAt"`
-	SetBy      *string `json:"setBy"`
-	TestedAt   *string `json:"testedAt"`
-	TestResult *string `json:"testResult"`
+	Hint       *string `json:"hint" check:"line=64"`
+	SetAt      *string `json:"setAt" check:"time"`
+	SetBy      *string `json:"setBy" check:"line=200"`
+	TestedAt   *string `json:"testedAt" check:"time"`
+	TestResult *string `json:"testResult" check:"name=32"`
 }
 
 // CredentialList contains every provider known to this backend.
 type CredentialList struct {
-	Project     string       `json:"project"`
-	Credentials []Credential `json:"credentials"`
+	Project     string       `json:"project" check:"line=200,required"`
+	Credentials []Credential `json:"credentials" check:"required"`
 }
 
 // CredentialLink is a page where the signed-in user can paste the secret once.
 type CredentialLink struct {
-	Provider  string `json:"provider"`
-	URL       string `json:"url"`
-	ExpiresAt string `json:"expiresAt"`
+	Provider  string `json:"provider" check:"name=64,required"`
+	URL       string `json:"url" check:"page,required"`
+	ExpiresAt string `json:"expiresAt" check:"time,required"`
 }
 
 // Limits of a batch.
@@ -234,20 +233,20 @@ type AnalyticsRejected struct {
 // point is exact for that hour or day; an install cannot be recognised on another day. Estimated reports that a quota
 // was used up in the range, so counts are extrapolated from a sample.
 type AnalyticsReport struct {
-	Project     string           `json:"project"`
-	From        string           `json:"from"`
-	To          string           `json:"to"`
-	Interval    string           `json:"interval"`
+	Project     string           `json:"project" check:"line=200,required"`
+	From        string           `json:"from" check:"time,required"`
+	To          string           `json:"to" check:"time,required"`
+	Interval    string           `json:"interval" check:"name=32,required"`
 	Totals      AnalyticsTotals  `json:"totals"`
-	Series      []AnalyticsPoint `json:"series"`
+	Series      []AnalyticsPoint `json:"series" check:"required"`
 	Events      []AnalyticsCount `json:"events"`
 	Errors      []AnalyticsCount `json:"errors"`
 	Versions    []AnalyticsCount `json:"versions"`
 	Platforms   []AnalyticsCount `json:"platforms"`
 	Devices     []AnalyticsCount `json:"devices"`
 	Estimated   bool             `json:"estimated"`
-	Approximate []string         `json:"approximate"`
-	Reading     string           `json:"reading"`
+	Approximate []string         `json:"approximate" check:"line=100"`
+	Reading     string           `json:"reading" check:"prose=2000"`
 }
 
 // AnalyticsTotals holds sums over the range. PeakActiveInstalls is the highest number of active installs on any day.
@@ -260,7 +259,7 @@ type AnalyticsTotals struct {
 
 // AnalyticsPoint is the hour or day that starts at At. Hours and days without activity are included with zeros.
 type AnalyticsPoint struct {
-	At             string `json:"at"`
+	At             string `json:"at" check:"time"`
 	Sessions       int64  `json:"sessions"`
 	Events         int64  `json:"events"`
 	Errors         int64  `json:"errors"`
@@ -270,41 +269,41 @@ type AnalyticsPoint struct {
 // AnalyticsCount is how often a name occurred, most frequent first: at most 20 names, with the rest under the name
 // "other".
 type AnalyticsCount struct {
-	Name  string `json:"name"`
+	Name  string `json:"name" check:"line=200"`
 	Count int64  `json:"count"`
 }
 
 // ConnectionPage is the page on which an app's user connects glasses. Theme is auto, light or dark; Accent is #rrggbb.
 // Version counts changes and is 0 before the first. PageURL is its URL at this backend.
 type ConnectionPage struct {
-	Project      string                 `json:"project"`
-	Version      int64                  `json:"version"`
-	Title        string                 `json:"title"`
-	Description  string                 `json:"description"`
-	Theme        string                 `json:"theme"`
-	Accent       string                 `json:"accent"`
-	Capabilities []string               `json:"capabilities"`
+	Project      string                 `json:"project" check:"line=200,required"`
+	Version      int64                  `json:"version" check:"unsigned"`
+	Title        string                 `json:"title" check:"line=200"`
+	Description  string                 `json:"description" check:"prose=4000"`
+	Theme        string                 `json:"theme" check:"name=32,required"`
+	Accent       string                 `json:"accent" check:"name=32"`
+	Capabilities []string               `json:"capabilities" check:"name=64"`
 	Phrases      []ConnectionPagePhrase `json:"phrases"`
 	Toggles      []ConnectionPageToggle `json:"toggles"`
-	SupportURL   string                 `json:"supportUrl"`
-	PrivacyURL   string                 `json:"privacyUrl"`
-	PageURL      string                 `json:"pageUrl"`
-	UpdatedAt    *string                `json:"updatedAt"`
-	UpdatedBy    *string                `json:"updatedBy"`
+	SupportURL   string                 `json:"supportUrl" check:"contact"`
+	PrivacyURL   string                 `json:"privacyUrl" check:"url"`
+	PageURL      string                 `json:"pageUrl" check:"page,required"`
+	UpdatedAt    *string                `json:"updatedAt" check:"time"`
+	UpdatedBy    *string                `json:"updatedBy" check:"line=200"`
 	// Changed lists the fields whose value the change modified; it is absent in the response to a read.
-	Changed []string `json:"changed,omitempty"`
+	Changed []string `json:"changed,omitempty" check:"name=64"`
 }
 
 // ConnectionPagePhrase is a phrase that the app's user can say, and its effect.
 type ConnectionPagePhrase struct {
-	Phrase string `json:"phrase"`
-	Does   string `json:"does"`
+	Phrase string `json:"phrase" check:"line=200"`
+	Does   string `json:"does" check:"line=500"`
 }
 
 // ConnectionPageToggle is a switch shown to the app's user; On is its initial state.
 type ConnectionPageToggle struct {
-	ID    string `json:"id"`
-	Label string `json:"label"`
+	ID    string `json:"id" check:"name=128"`
+	Label string `json:"label" check:"line=200"`
 	On    bool   `json:"on"`
 }
 
@@ -324,8 +323,16 @@ type ConnectionPageChange struct {
 
 // ConnectionPageFile is the page as one HTML file without external resources, which can be shipped with an app.
 type ConnectionPageFile struct {
-	Name    string `json:"name"`
-	Version int64  `json:"version"`
-	HTML    string `json:"html"`
-	SHA256  string `json:"sha256"`
+	Name    string `json:"name" check:"line=200,required"`
+	Version int64  `json:"version" check:"unsigned"`
+	HTML    string `json:"html" check:"prose=1048576,required"`
+	SHA256  string `json:"sha256" check:"name=64"`
+}
+
+// check reports an error if the page does not match its hash.
+func (f *ConnectionPageFile) check() error {
+	if sum := sha256.Sum256([]byte(f.HTML)); f.SHA256 != hex.EncodeToString(sum[:]) {
+		return errors.New("html does not match its sha256")
+	}
+	return nil
 }

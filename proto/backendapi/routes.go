@@ -1,8 +1,10 @@
 package backendapi
 
 import (
-	"net/http"
+	"fmt"
+	"net/url"
 	"slices"
+	"strings"
 )
 
 // Caller is who may call a route.
@@ -27,12 +29,15 @@ const (
 
 // Route is one route that programs call.
 type Route struct {
-	Method, Path string
-	Caller       Caller
+	// Name is the method and the path, e.g. "GET /api/sessions/{id}". Adapters are told by it which route to call.
+	Name   string
+	Caller Caller
 	// Capability and Level are the grant that an agent needs; both are empty if none is needed.
 	Capability, Level string
 	// WebSocket is true for a route that upgrades the connection.
 	WebSocket bool
+	// NoContent is true for a route whose response has no body.
+	NoContent bool
 	// Does describes the route, for the documentation.
 	Does string
 }
@@ -40,51 +45,126 @@ type Route struct {
 // Routes returns every route for programs, in reading order. The pages of a backend are not included.
 func Routes() []Route { return slices.Clone(routes) }
 
+// Method returns the HTTP method.
+func (r Route) Method() string {
+	method, _, _ := strings.Cut(r.Name, " ")
+	return method
+}
+
+// Path returns the path, in which parameters have braces.
+func (r Route) Path() string {
+	_, path, _ := strings.Cut(r.Name, " ")
+	return path
+}
+
+const sessionPath, projectPath = PathSessions + "/{id}", PathProjects + "/{project}"
+
+// Names of the routes that the daemon calls.
 const (
-	get, post, patch, remove = http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete
-	sessionPath, projectPath = PathSessions + "/{id}", PathProjects + "/{project}"
+	RouteHealth             = "GET " + PathHealth
+	RouteIssueCode          = "POST " + PathDeviceCode
+	RoutePollCode           = "POST " + PathDeviceToken
+	RouteCancelCode         = "POST " + PathDeviceCancel
+	RouteAccount            = "GET " + PathAccount
+	RouteRevokeLink         = "DELETE " + PathAccountLink
+	RouteOpenSession        = "POST " + PathSessions
+	RouteSessions           = "GET " + PathSessions
+	RouteSession            = "GET " + sessionPath
+	RouteCloseSession       = "DELETE " + sessionPath
+	RouteMintSecret         = "POST " + sessionPath + "/secrets"
+	RouteEvents             = "GET " + sessionPath + "/events"
+	RouteControl            = "POST " + sessionPath + "/control"
+	RouteAssistantScript    = "POST " + sessionPath + PathAssistantScript
+	RouteProjects           = "GET " + PathProjects
+	RouteMintKey            = "POST " + projectPath + "/keys"
+	RouteAssistant          = "GET " + projectPath + PathAssistant
+	RouteChangeAssistant    = "PATCH " + projectPath + PathAssistant
+	RouteGatewayUsage       = "GET " + projectPath + PathGatewayUsage
+	RouteCredentials        = "GET " + projectPath + PathCredentials
+	RouteCredentialLink     = "POST " + projectPath + PathCredentialLink
+	RouteAnalytics          = "GET " + projectPath + PathAnalytics
+	RouteConnectionPage     = "GET " + projectPath + PathConnectionPage
+	RouteChangePage         = "PATCH " + projectPath + PathConnectionPage
+	RouteConnectionPageFile = "GET " + projectPath + PathConnectionPageFile
+	RouteUploadTelemetry    = "POST " + PathTelemetry
+	RoutePurgeTelemetry     = "DELETE " + PathTelemetry
 )
 
+// FindRoute returns the route with a name.
+func FindRoute(name string) (Route, bool) {
+	i := slices.IndexFunc(routes, func(r Route) bool { return r.Name == name })
+	if i < 0 {
+		return Route{}, false
+	}
+	return routes[i], true
+}
+
+// Target returns the path of a request with its query. path has the value of each parameter of the route's path. A
+// value that is empty, . or .. is an error, because it would alter the rest of the path; a slash is escaped.
+func (r Route) Target(path, query map[string]string) (string, error) {
+	parts := strings.Split(r.Path(), "/")
+	for i, part := range parts {
+		name, isParameter := strings.CutPrefix(strings.TrimSuffix(part, "}"), "{")
+		if !isParameter {
+			continue
+		}
+		value := path[name]
+		if value == "" || value == "." || value == ".." {
+			return "", fmt.Errorf("the %s is missing or not an id", name)
+		}
+		parts[i] = url.PathEscape(value)
+	}
+	target := strings.Join(parts, "/")
+	if len(query) == 0 {
+		return target, nil
+	}
+	values := url.Values{}
+	for name, value := range query {
+		values.Set(name, value)
+	}
+	return target + "?" + values.Encode(), nil
+}
+
 var routes = []Route{
-	{Method: get, Path: PathHealth, Caller: Anyone, Does: "report whether the backend is ready"},
-	{Method: post, Path: PathDeviceCode, Caller: Anyone, Does: "issue a device code"},
-	{Method: post, Path: PathDeviceToken, Caller: Anyone, Does: "poll a device code"},
-	{Method: post, Path: PathDeviceCancel, Caller: Anyone, Does: "cancel a device code"},
-	{Method: get, Path: PathAccount, Caller: Linked, Does: "tell whose token this is"},
-	{Method: remove, Path: PathAccountLink, Caller: Linked, Does: "revoke this token"},
+	{Name: RouteHealth, Caller: Anyone, Does: "report whether the backend is ready"},
+	{Name: RouteIssueCode, Caller: Anyone, Does: "issue a device code"},
+	{Name: RoutePollCode, Caller: Anyone, Does: "poll a device code"},
+	{Name: RouteCancelCode, Caller: Anyone, NoContent: true, Does: "cancel a device code"},
+	{Name: RouteAccount, Caller: Linked, Does: "tell whose token this is"},
+	{Name: RouteRevokeLink, Caller: Linked, NoContent: true, Does: "revoke this token"},
 
-	{Method: post, Path: PathSessions, Caller: Linked, Does: "open or resume a simulator session"},
-	{Method: get, Path: PathSessions, Caller: Linked, Does: "list open sessions, newest first"},
-	{Method: get, Path: sessionPath, Caller: Linked, Does: "read a session"},
-	{Method: remove, Path: sessionPath, Caller: Linked, Does: "close a session"},
-	{Method: post, Path: sessionPath + "/secrets", Caller: Linked, Does: "mint an app secret"},
-	{Method: get, Path: sessionPath + "/events", Caller: Linked, Does: "read the event log, or wait for a row"},
-	{Method: post, Path: sessionPath + "/control", Caller: Linked, Does: "send a control frame to the simulator page"},
-	{Method: post, Path: sessionPath + PathAssistantScript, Caller: Linked, Does: "set the script of the app's assistant"},
-	{Method: get, Path: sessionPath + "/app", Caller: SessionApp, WebSocket: true, Does: "attach an app"},
-	{Method: get, Path: "/s/{id}/live", Caller: PageSession, WebSocket: true, Does: "attach a simulator page"},
+	{Name: RouteOpenSession, Caller: Linked, Does: "open or resume a simulator session"},
+	{Name: RouteSessions, Caller: Linked, Does: "list open sessions, newest first"},
+	{Name: RouteSession, Caller: Linked, Does: "read a session"},
+	{Name: RouteCloseSession, Caller: Linked, Does: "close a session"},
+	{Name: RouteMintSecret, Caller: Linked, Does: "mint an app secret"},
+	{Name: RouteEvents, Caller: Linked, Does: "read the event log, or wait for a row"},
+	{Name: RouteControl, Caller: Linked, Does: "send a control frame to the simulator page"},
+	{Name: RouteAssistantScript, Caller: Linked, Does: "set the script of the app's assistant"},
+	{Name: "GET " + sessionPath + "/app", Caller: SessionApp, WebSocket: true, Does: "attach an app"},
+	{Name: "GET /s/{id}/live", Caller: PageSession, WebSocket: true, Does: "attach a simulator page"},
 
-	{Method: get, Path: PathProjects, Caller: Linked, Does: "list the account's projects"},
-	{Method: post, Path: projectPath + "/keys", Caller: Linked, Does: "create a project key and, if new, the project"},
-	{Method: get, Path: projectPath + PathAssistant, Caller: Owner, Capability: CapabilityAssistant, Level: LevelRead,
+	{Name: RouteProjects, Caller: Linked, Does: "list the account's projects"},
+	{Name: RouteMintKey, Caller: Linked, Does: "create a project key and, if new, the project"},
+	{Name: RouteAssistant, Caller: Owner, Capability: CapabilityAssistant, Level: LevelRead,
 		Does: "read the assistant's settings"},
-	{Method: patch, Path: projectPath + PathAssistant, Caller: Owner, Capability: CapabilityAssistant,
+	{Name: RouteChangeAssistant, Caller: Owner, Capability: CapabilityAssistant,
 		Level: LevelReadWrite, Does: "change the assistant's settings"},
-	{Method: get, Path: projectPath + PathGatewayUsage, Caller: Owner, Capability: CapabilityAssistant, Level: LevelRead,
+	{Name: RouteGatewayUsage, Caller: Owner, Capability: CapabilityAssistant, Level: LevelRead,
 		Does: "report what calls through the AI gateway cost"},
-	{Method: get, Path: projectPath + PathCredentials, Caller: Owner, Capability: CapabilityCredentials, Level: LevelRead,
+	{Name: RouteCredentials, Caller: Owner, Capability: CapabilityCredentials, Level: LevelRead,
 		Does: "list the providers and whether they have a key"},
-	{Method: post, Path: projectPath + PathCredentialLink, Caller: Owner, Capability: CapabilityCredentials,
-		Level: LevelReadWrite, Does: "create a page on which the person pastes a key"},
-	{Method: get, Path: projectPath + PathAnalytics, Caller: Owner, Capability: CapabilityAnalytics, Level: LevelRead,
+	{Name: RouteCredentialLink, Caller: Owner, Capability: CapabilityCredentials,
+		Level: LevelReadWrite, Does: "create a page on which the user pastes a key"},
+	{Name: RouteAnalytics, Caller: Owner, Capability: CapabilityAnalytics, Level: LevelRead,
 		Does: "report the activity of a shipped app"},
-	{Method: get, Path: projectPath + PathConnectionPage, Caller: Owner, Does: "read the connection page"},
-	{Method: patch, Path: projectPath + PathConnectionPage, Caller: Owner, Does: "change the connection page"},
-	{Method: get, Path: projectPath + PathConnectionPageFile, Caller: Owner,
+	{Name: RouteConnectionPage, Caller: Owner, Does: "read the connection page"},
+	{Name: RouteChangePage, Caller: Owner, Does: "change the connection page"},
+	{Name: RouteConnectionPageFile, Caller: Owner,
 		Does: "get the connection page as one HTML file"},
 
-	{Method: post, Path: PathIngest, Caller: App, Does: "upload events of a shipped app"},
-	{Method: http.MethodOptions, Path: PathIngest, Caller: Anyone, Does: "allow browsers to post from any site"},
-	{Method: post, Path: PathTelemetry, Caller: Install, Does: "take usage events"},
-	{Method: remove, Path: PathTelemetry, Caller: Install, Does: "erase the install's usage events"},
+	{Name: "POST " + PathIngest, Caller: App, Does: "upload events of a shipped app"},
+	{Name: "OPTIONS " + PathIngest, Caller: Anyone, Does: "allow browsers to post from any site"},
+	{Name: RouteUploadTelemetry, Caller: Install, Does: "take usage events"},
+	{Name: RoutePurgeTelemetry, Caller: Install, Does: "erase the install's usage events"},
 }

@@ -7,12 +7,12 @@ package backendapi
 // TelemetryReceipt is the response to an upload, status 202. Rejected events are not in the list of known events, so
 // do not send them again.
 type TelemetryReceipt struct {
-	Accepted   int64 `json:"accepted"`
-	Duplicates int64 `json:"duplicates"`
-	Rejected   int64 `json:"rejected"`
+	Accepted   int64 `json:"accepted" check:"present,unsigned"`
+	Duplicates int64 `json:"duplicates" check:"present,unsigned"`
+	Rejected   int64 `json:"rejected" check:"present,unsigned"`
 }
 
 // TelemetryPurged is the response to an erasure, status 200.
 type TelemetryPurged struct {
-	Deleted int64 `json:"deleted"`
+	Deleted int64 `json:"deleted" check:"present,unsigned"`
 }

@@ -10,8 +10,8 @@ const (
 	maxVersionRun  = 16
 )
 
-// fits reports whether a text is a valid value of a kind.
-func fits[T ~[]byte | ~string](kind Kind, s T) bool {
+// Fits reports whether a text is a valid name, version or other value of a kind, so that it may be sent unchanged.
+func Fits(kind Kind, s string) bool {
 	switch kind {
 	case Name:
 		return isWord(s) && isName(s)
@@ -23,12 +23,9 @@ func fits[T ~[]byte | ~string](kind Kind, s T) bool {
 	return false
 }
 
-// Reads reports whether a text is a valid name, version or other value of this kind, so that it may be sent unchanged.
-func Reads(kind Kind, s string) bool { return fits(kind, s) }
-
 // isName accepts words that begin with a letter and change between letters, digits and cases as rarely as names do. It
 // rejects text that looks like a user code.
-func isName[T ~[]byte | ~string](s T) bool {
+func isName(s string) bool {
 	if len(s) > maxName || !isLetter(s[0]) || isUserCode(s) {
 		return false
 	}
@@ -49,8 +46,8 @@ func isName[T ~[]byte | ~string](s T) bool {
 
 // isVersion accepts text that begins with a number, optionally after a v, and whose parts are short enough for dates
 // and revisions. It also accepts Other and the two words that stand for a missing version.
-func isVersion[T ~[]byte | ~string](s T) bool {
-	switch string(s) {
+func isVersion(s string) bool {
+	switch s {
 	case Other, "dev", "unknown":
 		return true
 	}
@@ -78,7 +75,7 @@ func isVersion[T ~[]byte | ~string](s T) bool {
 }
 
 // isUserCode reports whether s is eight upper-case consonants, with or without a dash in the middle.
-func isUserCode[T ~[]byte | ~string](s T) bool {
+func isUserCode(s string) bool {
 	letters := 0
 	for i := range len(s) {
 		switch c := s[i]; {

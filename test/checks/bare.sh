@@ -38,8 +38,8 @@ mount --bind "$place/bin" /usr/bin
 export PATH="$BARE_GO:/usr/bin:/bin"
 hash -r
 
-# Of the store's tests only those on PostgreSQL differ.
-store='./backend/internal/sqlstore ./backend/internal/storetest'
+# Of the tests of stores only those on PostgreSQL differ.
+store='./backend/internal/db ./backend/internal/credit ./backend/internal/storetest'
 tests=$(git grep -l 'os\.Exit(reaper\.Run(' -- '*_test.go' | xargs -n1 dirname | sed 's#^#./#' | sort -u | grep -vxF "${store// /$'\n'}")
 log=$place/log
 status=0

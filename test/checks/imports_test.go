@@ -75,10 +75,12 @@ func TestImports_ComponentsPointDown(t *testing.T) {
 			onlyInTests := !slices.Contains(ours(p.Imports), to)
 			below, known := ranks[component(to)]
 			switch {
+			case to == "backend/internal/dbtest" && !onlyInTests:
+				t.Errorf("%s imports %s, which only tests may", from, to)
 			case component(to) == component(from), known && below < rank:
 			case from == "plugins/backendlocal" && to == "backend/server":
 			case from == "daemon/serviced" && component(to) == "plugins": // it contains the shipped adapters
-			case component(to) == "test" && onlyInTests:
+			case component(to) == "test" && (onlyInTests || from == "backend/internal/dbtest"):
 			default:
 				t.Errorf("%s imports %s, which its component may not", from, to)
 			}
@@ -139,8 +141,7 @@ func TestImports_EmulatedGlassesAreIndependent(t *testing.T) {
 // Only packages at the edges use the generated contracts.
 func TestImports_OnlyEdgesUseContracts(t *testing.T) {
 	edges := map[string][]string{
-		"proto/control/v1": {"daemon/internal/control", "ctl/internal/client"},
-		"proto/plugin/v1":  {"daemon/internal/pluginhost", "plugins/"},
+		"proto/plugin/v1": {"daemon/internal/pluginhost", "plugins/"},
 	}
 	for _, p := range packages(t) {
 		from := strings.TrimPrefix(p.ImportPath, module)
@@ -162,7 +163,7 @@ func TestImports_OnlyEdgesUseContracts(t *testing.T) {
 func TestImports_PointDown(t *testing.T) {
 	layers := map[string][][]string{
 		"daemon/internal/": {
-			{"caller", "backend", "descriptors", "ratelog"},
+			{"caller", "backend", "descriptors", "limits", "ratelog"},
 			{"statefile", "clientio"},
 			{"config", "account", "identity", "consent", "codes", "fontstore", "pairs"},
 			{"telemetry"},
@@ -173,15 +174,15 @@ func TestImports_PointDown(t *testing.T) {
 			{"app"},
 		},
 		"backend/internal/": {
-			{"config", "secret", "limit", "periodic", "osservice", "httpjson", "yamlfile",
-				"websocket"},
-			{"audit"},
-			{"grants", "mail", "chart"},
-			{"link", "account", "projects", "assistant", "credentials", "connpage", "analytics", "telemetry", "oidc",
-				"passkey", "credit"},
-			{"sessions", "gateway"},
+			{"config", "secret", "limit", "periodic", "osservice", "httpjson", "yamlfile", "db"},
+			{"audit", "analytics", "telemetry", "mail", "chart", "oidc", "dbtest"},
+			{"link", "credit"},
+			{"account", "projects"},
+			{"grants", "credentials", "connpage", "passkey", "sessions"},
+			{"assistant"},
+			{"gateway"},
 			{"usage"},
-			{"api", "modelapi", "web", "sqlstore", "relay"},
+			{"api", "modelapi", "web", "relay"},
 			{"app", "storetest"},
 		},
 	}
@@ -236,6 +237,19 @@ func TestImports_ServiceMCPStaysLean(t *testing.T) {
 		"github.com/modelcontextprotocol/go-sdk/mcp", "log/slog", "net/http"} {
 		if slices.Contains(deps, heavy) {
 			t.Errorf("service-mcp depends on %s, which costs start-up time and memory", heavy)
+		}
+	}
+}
+
+// Every command starts a servicectl process.
+func TestImports_ServicectlLinksNoGRPC(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", module+"ctl/servicectl").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dep := range strings.FieldsSeq(string(out)) {
+		if strings.HasPrefix(dep, "google.golang.org/grpc") || strings.HasPrefix(dep, "google.golang.org/protobuf") {
+			t.Errorf("servicectl depends on %s, which costs start-up time and size", dep)
 		}
 	}
 }

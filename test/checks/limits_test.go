@@ -1,34 +1,19 @@
 package checks
 
 import (
-	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
-	"unicode/utf8"
 )
 
-// Limits that keep code readable.
-const (
-	maxFileLines = 400
-	// maxFunctionLines does not apply to tests, whose tables and sequences are easier to read in one piece.
-	maxFunctionLines = 80
-	maxColumns       = 120
-	// maxLongLines is the permitted number of lines over maxColumns per 1000 lines, because some texts and statements
-	// are clearer on one line.
-	maxLongLines = 5
-)
-
-func TestFiles_AreShort(t *testing.T) {
-	for _, name := range goFiles(t, true) {
-		if n := bytes.Count(readFile(t, name), []byte("\n")); n > maxFileLines {
-			t.Errorf("%s has %d lines, the maximum is %d: split it by subject", name, n, maxFileLines)
-		}
-	}
-}
+// maxFunctionLines does not apply to tests, whose tables and sequences are easier to read in one piece.
+const maxFunctionLines = 80
 
 func TestFunctions_AreShort(t *testing.T) {
 	for _, name := range goFiles(t, false) {
@@ -47,27 +32,17 @@ func TestFunctions_AreShort(t *testing.T) {
 	}
 }
 
-func TestLines_FitTheColumns(t *testing.T) {
-	lines, long := 0, map[string]int{}
-	total := 0
-	for _, name := range goFiles(t, false) {
-		for line := range bytes.Lines(readFile(t, name)) {
-			lines++
-			if columns(line) > maxColumns {
-				long[name]++
-				total++
-			}
-		}
+// goFiles returns the paths of the hand-written Go files of the repository.
+func goFiles(t *testing.T, tests bool) []string {
+	t.Helper()
+	out, err := exec.Command("git", "-C", root, "ls-files", "*.go").Output()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if total*1000 > lines*maxLongLines {
-		t.Errorf("%d of %d lines are longer than %d columns, the maximum is %d per 1000; most of them are in\n%s",
-			total, lines, maxColumns, maxLongLines, most(long))
-	}
-	t.Logf("%d of %d lines are over %d columns", total, lines, maxColumns)
-}
-
-func columns(line []byte) int {
-	return utf8.RuneCount(bytes.TrimRight(line, "\r\n"))
+	return slices.DeleteFunc(strings.Fields(string(out)), func(name string) bool {
+		return !tests && strings.HasSuffix(name, "_test.go") || strings.HasSuffix(name, ".pb.go") ||
+			strings.Contains(name, "testdata/")
+	})
 }
 
 func readFile(t *testing.T, name string) []byte {

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -58,31 +57,5 @@ func TestEveryVariableIsDocumented(t *testing.T) {
 	}, "daemon", "ctl", "plugins", "proto", "glasses", "internal")
 	if found < 10 {
 		t.Errorf("found only %d variables, want at least 10", found)
-	}
-}
-
-// TestEveryToolErrorIsDocumented checks that the pages explain every error code in the code of the daemon and the
-// shim.
-func TestEveryToolErrorIsDocumented(t *testing.T) {
-	pages := markdownOf(t, "tool-results", "errors", "troubleshooting", "http-api")
-	code := regexp.MustCompile(`(?m)^\s*(?:const )?[cC]ode[A-Z]\w*\s*=\s*"([a-z_]+)"|\bCode: "([a-z_]+)"`)
-	// Codes that only the command line or another part of the daemon receives, never the caller of a tool.
-	elsewhere := []string{"invalid_preface", "refused", "polling_aborted", "font_duplicate", "font_too_many",
-		"font_not_found", "adapter_not_approved", "adapter_not_usable", "adapter_duplicate", "adapter_too_many",
-		"adapter_not_found", "not_embedded"}
-	found := 0
-	sources(t, func(path, text string) {
-		if strings.Contains(path, "osservice") || strings.Contains(path, filepath.Join("internal", "control")) {
-			return // servicectl's own output
-		}
-		for _, m := range code.FindAllStringSubmatch(text, -1) {
-			name := m[1] + m[2]
-			if found++; !strings.Contains(pages, "`"+name+"`") && !slices.Contains(elsewhere, name) {
-				t.Errorf("%s returns code %s, which no page explains", path, name)
-			}
-		}
-	}, "daemon", "ctl/internal/stdioproxy", "ctl/service-mcp")
-	if found < 30 {
-		t.Errorf("found only %d codes, want at least 30", found)
 	}
 }

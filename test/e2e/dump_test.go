@@ -40,7 +40,7 @@ func TestDumpHoldsNoSecret(t *testing.T) {
 				}
 			}
 			if os.Getenv("SERVICE_UPDATE_DUMPS") != "" {
-				file := filepath.Join("..", "..", "backend", "internal", "sqlstore", "testdata",
+				file := filepath.Join("..", "..", "backend", "internal", "db", "testdata",
 					"mainjob."+engine+".sql")
 				if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 					t.Fatal(err)

@@ -135,8 +135,8 @@ func TestRedemption_ConnectionCutAfterCommit(t *testing.T) {
 	if err == nil || login.ProcessState.ExitCode() == 0 {
 		t.Fatalf("login succeeded without a token: %s", out.String())
 	}
-	if !strings.Contains(out.String(), "approval was used") || !strings.Contains(out.String(), "login") {
-		t.Errorf("login does not say that the approval was used and to log in again: %s", out.String())
+	if !strings.Contains(out.String(), "response was lost") || !strings.Contains(out.String(), "login") {
+		t.Errorf("login does not say that the response was lost and to log in again: %s", out.String())
 	}
 	if !strings.Contains(events(w), `"outcome":"network_error"`) {
 		t.Errorf("no network_error in the telemetry events: %s", events(w))

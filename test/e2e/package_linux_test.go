@@ -187,7 +187,7 @@ func TestPackage_IsRemovedUnderWork(t *testing.T) {
 		t.Error("the daemon still runs, although its program is gone")
 	}
 	r := a.call("getPlatformInfo", nil)
-	if !r.IsError || !strings.Contains(r.str(t, "fixHint"), "install the service again") {
+	if !r.IsError || !strings.Contains(r.str(t, "fixHint"), "Install the service again") {
 		t.Errorf("the next call got %v; want an error that says to install", r.Structured)
 	}
 	mustDpkg(t, "-i", os.Getenv(oldDeb))

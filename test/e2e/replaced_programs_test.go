@@ -45,7 +45,7 @@ func TestRemovedPrograms_EndTheDaemonInOrder(t *testing.T) {
 	gone := a.call("getSessionStatus", map[string]any{"sessionId": session})
 	wantError(t, gone, "program_missing", false)
 	hint := fmt.Sprint(gone.Structured["fixHint"])
-	if !strings.Contains(hint, "install the service again") || !strings.Contains(hint, "MCP settings") {
+	if !strings.Contains(hint, "Install the service again") || !strings.Contains(hint, "MCP settings") {
 		t.Errorf("fixHint: got %q, want both next steps", hint)
 	}
 	w.install(t)

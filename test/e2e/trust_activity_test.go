@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -35,7 +36,7 @@ func TestFloodingAgent_PushesOutOnlyItsOwnActivity(t *testing.T) {
 				continue
 			}
 			r.is(t, http.StatusTooManyRequests)
-			if r.problem(t).Code != backendapi.CodeRateLimited || r.header.Get("Retry-After") == "" {
+			if r.problem(t).Code != problem.CodeRateLimited || r.header.Get("Retry-After") == "" {
 				t.Fatalf("got %v %s, want rate_limited with Retry-After", r.header, r.body)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -109,7 +110,7 @@ func TestDeviceCodes_FloodIsCapped(t *testing.T) {
 			case r.status == http.StatusOK || r.status == http.StatusUnauthorized:
 				served++
 			case r.status == http.StatusTooManyRequests && err == nil && wait >= 1 && wait <= 60 &&
-				r.problem(t).Code == backendapi.CodeRateLimited:
+				r.problem(t).Code == problem.CodeRateLimited:
 				capped++
 			default:
 				t.Fatalf("post %d: got status %d %v %s, want 200, 401 or 429", i, r.status, r.header, r.body)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -107,7 +108,7 @@ func TestRevokedLink_RefusedOnEveryRoute(t *testing.T) {
 			got := w.send(r.method, r.on(session.id, "com.example.trails"), "{}", bearer...)
 			if got.status != http.StatusUnauthorized ||
 				got.header.Get("WWW-Authenticate") != `Bearer error="invalid_token"` ||
-				got.problem(t).Code != backendapi.CodeAuthRequired {
+				got.problem(t).Code != problem.CodeAuthRequired {
 				t.Errorf("%s %s: status %d, want 401 auth_required: %.200s", r.method, r.path, got.status, got.body)
 			}
 		}
@@ -194,7 +195,7 @@ func TestAPI_GrantsAndOtherAccounts(t *testing.T) {
 		ada.person.grantAll(project, "off")
 		for capability, path := range allowed {
 			if r := ask(path); r.status != http.StatusForbidden ||
-				r.problem(t).Code != backendapi.CodePermissionDenied || !strings.Contains(r.body, capability) {
+				r.problem(t).Code != problem.CodePermissionDenied || !strings.Contains(r.body, capability) {
 				t.Errorf("%s: got %d %s, want permission_denied", path, r.status, r.body)
 			}
 		}

@@ -86,10 +86,10 @@ func protocolOverlay(t *testing.T, protocol int) string {
 		t.Fatal(err)
 	}
 	text := string(source)
-	for _, name := range []string{"ProtocolMin", "ProtocolMax"} {
+	for _, name := range []string{"MCPProtocolMin", "MCPProtocolMax", "ControlProtocolMin", "ControlProtocolMax"} {
 		text = strings.Replace(text, "\t"+name+" = 1\n", fmt.Sprintf("\t%s = %d\n", name, protocol), 1)
 	}
-	if strings.Count(text, fmt.Sprintf(" = %d\n", protocol)) < 2 {
+	if strings.Count(text, fmt.Sprintf(" = %d\n", protocol)) < 4 {
 		t.Fatal("the source file with the protocol range has changed")
 	}
 	write(t, filepath.Join(dir, "rendezvous.go"), []byte(text))

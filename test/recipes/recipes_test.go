@@ -1,7 +1,7 @@
 // Package recipes applies the recipes of CONTRIBUTING.md to copies of the tree. Each .txtar file is the smallest
-// example of one: the heading of the recipe, the commands that must succeed, and what changes in which file. A section whose
-// file exists has an anchor in its first line, "@after TEXT"; the rest is inserted after the first line that contains
-// TEXT. Any other section is a new file.
+// example of one: the heading of the recipe, the commands that must succeed, and what changes in which file. A section
+// whose file exists has an anchor in its first line, "@after TEXT"; the rest is inserted after the first line that
+// contains TEXT. Any other section is a new file.
 package recipes
 
 import (

@@ -1,5 +1,5 @@
 // Package account manages user accounts: sign-in by password, passkey or provider, browser sessions, mailed links that
-// verify an address or set a password, data export and account deletion. It contains no page, cookie or SQL code.
+// verify an address or set a password, data export and account deletion. It contains no code of pages or cookies.
 package account
 
 import (
@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/internal/passwords"
 )
@@ -27,11 +28,12 @@ type Service struct {
 	// Ended is called after this process ends browser sessions or links of an account, so that connections opened with
 	// them close immediately instead of at their next check. It may be nil.
 	Ended func(accountID string)
-	// SignedIn is called after a browser session is opened for an account. Its error is only logged: the sign-in still
-	// succeeds. It may be nil.
+	// SignedIn is called after a browser session is opened for an account. Its error is only logged, and the sign-in
+	// still succeeds. It may be nil.
 	SignedIn func(ctx context.Context, accountID string) error
 
-	store Store
+	store *Store
+	audit *audit.Store
 	hash  secret.Hasher
 	log   *slog.Logger
 	now   func() time.Time
@@ -41,13 +43,22 @@ type Service struct {
 	signUps chan mailedSignUp
 }
 
-// NewService returns a service. If now is nil, it uses time.Now.
-func NewService(store Store, hash secret.Hasher, log *slog.Logger, now func() time.Time) *Service {
-	if now == nil {
-		now = time.Now
+// Options configure a Service.
+type Options struct {
+	Store  *Store
+	Hasher secret.Hasher
+	Log    *slog.Logger
+	Now    func() time.Time // defaults to time.Now
+}
+
+// New returns a service.
+func New(o Options) *Service {
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	return &Service{
-		store: store, hash: hash, log: log, now: now, forgot: make(chan string, maxQueued),
+		store: o.Store, audit: audit.NewStore(o.Store.DB), hash: o.Hasher, log: o.Log, now: o.Now, forgot: make(chan string,
+			maxQueued),
 		linked: make(chan newLink, maxQueued), signUps: make(chan mailedSignUp, maxQueued),
 	}
 }
@@ -140,8 +151,8 @@ func newPassword(ctx context.Context, password string) (string, error) {
 }
 
 // FoldEmail returns the address with its ASCII letters in lower case, because no mail server distinguishes their case.
-// It keeps all other letters: some have an ASCII letter as their lower-case form, and addresses that differ in such a
-// letter belong to different people.
+// It keeps all other letters, because the lower-case form of some is an ASCII letter, and addresses that differ in
+// such a letter belong to different users.
 func FoldEmail(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {

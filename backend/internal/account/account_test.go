@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
-	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/backend/internal/db"
+	"github.com/service-dev/service/backend/internal/dbtest"
 )
 
 func TestPasswordHash(t *testing.T) {
@@ -66,18 +65,35 @@ func TestHashPassword_EndsWithContext(t *testing.T) {
 	for _, ip := range []string{"192.0.2.1", "198.51.100.1"} {
 		defer mustHash(t, WithAddress(t.Context(), ip))()
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := hashPassword(ctx, "correct horse battery"); !errors.Is(err, context.Canceled) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := hashPassword(ended, "correct horse battery"); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context.Canceled", err)
 	}
 	// A sign-in with an unknown address waits in the same queue as one with a known address, because the service also
 	// hashes its password, against the decoy.
-	s := NewService(oneAccount{}, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
+	s := newService(t)
+	dbtest.AddAccount(t, s.store.DB, "ada")
+	dbtest.Exec(t, s.store.DB, "UPDATE accounts SET password_hash = $1", decoyHash)
 	for _, email := range []string{"ada@example.org", "nobody@example.org"} {
-		if _, err := s.SignIn(ctx, email, "correct horse battery", ""); !errors.Is(err, context.Canceled) {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			_, err := s.SignIn(ctx, email, "correct horse battery", "")
+			done <- err
+		}()
+		awaitQueued(1)
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Errorf("sign-in as %s: got %v, want context.Canceled from the hashing queue", email, err)
 		}
+	}
+}
+
+// awaitQueued returns once n strangers wait for a hashing slot.
+func awaitQueued(n int) {
+	for _, now := strangers.Used(); now < n; _, now = strangers.Used() {
+		runtime.Gosched()
 	}
 }
 
@@ -94,8 +110,7 @@ func mustHash(t *testing.T, ctx context.Context) (leave func()) {
 // An attacker who sends passwords from many addresses gets only a share of the hashing per network, and cannot delay
 // users who have signed in before. A password that was not checked does not count as a wrong guess.
 func TestHashing_IsShared(t *testing.T) {
-	m := &memory{accounts: map[string]Account{}}
-	s := NewService(m, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
+	s := newService(t)
 	const email, password = "ada@example.org", "correct horse battery"
 	if _, err := s.SignUp(t.Context(), email, password); err != nil {
 		t.Fatal(err)
@@ -116,14 +131,9 @@ func TestHashing_IsShared(t *testing.T) {
 			})
 		}
 	}
-	waiting := func(n int) {
-		for _, now := strangers.Used(); now < n; _, now = strangers.Used() {
-			runtime.Gosched()
-		}
-	}
 	defer mustHash(t, from(0, 0))()
 	flood(0)
-	waiting(strangers.WaitingEach)
+	awaitQueued(strangers.WaitingEach)
 	if _, err := s.SignIn(from(0, 1000), email, password, ""); !errors.Is(err, ErrBusy) {
 		t.Errorf("a network with its share in progress: got error %v, want ErrBusy", err)
 	}
@@ -135,80 +145,21 @@ func TestHashing_IsShared(t *testing.T) {
 	for network := 1; network < networks; network++ {
 		flood(network)
 	}
-	waiting(strangers.Waiting)
+	awaitQueued(strangers.Waiting)
 	if _, err := s.SignIn(from(networks, 0), email, password, ""); !errors.Is(err, ErrBusy) {
 		t.Errorf("a new network in a flood from %d others: got error %v, want ErrBusy", networks, err)
 	}
-	if m.guesses != 0 {
-		t.Errorf("%d guesses were spent, want none", m.guesses)
+	guesses, err := db.QueryValue[int](t.Context(), s.store, "SELECT COUNT(*) FROM password_guesses")
+	if err != nil || guesses != 0 {
+		t.Errorf("%d guesses were spent (error %v), want none", guesses, err)
 	}
 	if _, err := s.SignIn(from(networks, 0), email, password, "known"); err != nil {
 		t.Errorf("a browser that has signed in before: got error %v, want none", err)
 	}
 }
 
-// oneAccount is a store whose only account is Ada's, with the decoy as its password hash.
-type oneAccount struct{ Store }
-
-func (oneAccount) TakeGuess(context.Context, string, time.Time, time.Duration, int) (time.Duration, error) {
-	return 0, nil
-}
-
-func (oneAccount) AccountByEmail(_ context.Context, email string) (Account, error) {
-	if email == "ada@example.org" {
-		return Account{ID: "ada", Email: email, PasswordHash: decoyHash, Active: true}, nil
-	}
-	return Account{}, ErrBadCredentials
-}
-
-// memory is an in-memory store for testing the service's rules. storetest tests the real stores.
-type memory struct {
-	Store
-	accounts map[string]Account
-	session  string
-	guesses  int // spent
-}
-
-func (m *memory) InsertAccount(_ context.Context, a Account) error {
-	m.accounts[a.Email] = a
-	return nil
-}
-
-func (m *memory) TakeGuess(context.Context, string, time.Time, time.Duration, int) (time.Duration, error) {
-	m.guesses++
-	return 0, nil
-}
-
-func (m *memory) ReturnGuess(context.Context, string, time.Time, time.Duration) error {
-	m.guesses--
-	return nil
-}
-
-func (m *memory) AccountByEmail(_ context.Context, email string) (Account, error) {
-	a, ok := m.accounts[email]
-	if !ok {
-		return Account{}, ErrBadCredentials
-	}
-	return a, nil
-}
-
-func (m *memory) InsertWebSession(_ context.Context, accountID string, b BrowserSession) error {
-	m.session = b.Hash + " " + accountID
-	return nil
-}
-
-func (m *memory) AccountByWebSession(_ context.Context, hash string, now time.Time) (Account, time.Time, error) {
-	for _, a := range m.accounts {
-		if m.session == hash+" "+a.ID {
-			return a, now, nil
-		}
-	}
-	return Account{}, now, ErrNoSession
-}
-
 func TestSignUpRules(t *testing.T) {
-	s := NewService(&memory{accounts: map[string]Account{}}, secret.NewHasher(make([]byte, 32)),
-		slog.New(slog.DiscardHandler), nil)
+	s := newService(t)
 	for _, tc := range []struct {
 		email, password string
 		err             error
@@ -238,8 +189,7 @@ func TestSignUpRules(t *testing.T) {
 }
 
 func TestSuspendedAccount(t *testing.T) {
-	m := &memory{accounts: map[string]Account{}}
-	s := NewService(m, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
+	s := newService(t)
 	ada, err := s.SignUp(t.Context(), "ada@example.org", "correct horse")
 	if err != nil {
 		t.Fatal(err)
@@ -248,12 +198,16 @@ func TestSuspendedAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.FindSession(t.Context(), cookie); err != nil || got.ID != ada.ID || strings.Contains(m.session,
-		cookie) {
+	stored, err := s.store.WebSessions(t.Context(), ada.ID, s.now())
+	if err != nil || len(stored) != 1 || strings.Contains(stored[0].Hash, cookie) {
+		t.Errorf("stored sessions %+v (error %v), want one without the cookie", stored, err)
+	}
+	if got, err := s.FindSession(t.Context(), cookie); err != nil || got.ID != ada.ID {
 		t.Fatalf("find session: got account %v, error %v, want ada", got, err)
 	}
-	ada.Active = false
-	m.accounts[ada.Email] = ada
+	if _, err := s.Suspend(t.Context(), ada.ID, audit.Operator()); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := s.SignIn(t.Context(), ada.Email, "wrong horse", ""); !errors.Is(err, ErrBadCredentials) {
 		t.Errorf("wrong password for a suspended account: got %v, want ErrBadCredentials", err)
 	}
@@ -272,8 +226,7 @@ func TestSuspendedAccount(t *testing.T) {
 // still found.
 func TestFoldEmail_KeepsLookalikesApart(t *testing.T) {
 	const password = "correct horse battery"
-	store := &memory{accounts: map[string]Account{}}
-	s := NewService(store, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
+	s := newService(t)
 	kim, err := s.SignUp(t.Context(), "Kim@Example.org", password)
 	if err != nil || kim.Email != "kim@example.org" {
 		t.Fatalf("got %+v (error %v), want kim's account", kim, err)
@@ -302,8 +255,9 @@ func TestFoldEmail_KeepsLookalikesApart(t *testing.T) {
 		}
 	}
 	// Earlier versions folded every letter and stored the address in this form.
-	store.accounts["\u00e4da@example.org"] = Account{ID: "old", Email: "\u00e4da@example.org",
-		PasswordHash: kim.PasswordHash, Active: true}
+	dbtest.AddAccount(t, s.store.DB, "old")
+	dbtest.Exec(t, s.store.DB, "UPDATE accounts SET email = $1, password_hash = $2 WHERE id = 'old'",
+		"\u00e4da@example.org", kim.PasswordHash)
 	for _, typed := range []string{"\u00c4da@example.org", "\u00e4DA@example.org"} {
 		if a, err := s.SignIn(t.Context(), typed, password, ""); err != nil || a.ID != "old" {
 			t.Errorf("sign in as %s: got %q (error %v), want the old account", typed, a.Email, err)
@@ -317,17 +271,4 @@ func TestFoldEmail_KeepsLookalikesApart(t *testing.T) {
 	if !errors.Is(err, ErrNeedsConsent) {
 		t.Errorf("provider sign-in with the other spelling: got %v, want ErrNeedsConsent", err)
 	}
-}
-
-func (m *memory) AccountByID(_ context.Context, id string) (Account, error) {
-	for _, a := range m.accounts {
-		if a.ID == id {
-			return a, nil
-		}
-	}
-	return Account{}, ErrNotFound
-}
-
-func (m *memory) AccountByIdentity(context.Context, string, string, time.Time) (Account, error) {
-	return Account{}, ErrNotFound
 }

@@ -17,7 +17,7 @@ func (s *Service) Export(ctx context.Context, accountID string, to io.Writer, by
 	if _, err := s.ByID(ctx, accountID); err != nil {
 		return err
 	}
-	if err := s.store.InsertAudit(ctx, s.entry(accountID, by, "account.exported", "exported the account")); err != nil {
+	if err := s.audit.InsertAudit(ctx, s.entry(accountID, by, "account.exported", "exported the account")); err != nil {
 		return err
 	}
 	w := bufio.NewWriter(to)

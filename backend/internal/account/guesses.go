@@ -10,7 +10,7 @@ import (
 
 // Limits on wrong passwords. The store counts them per account, for guesses from all addresses.
 //
-// A stranger can only use up the allowance of browsers that have never signed in to the account. A browser that has
+// A stranger can use up only the allowance of browsers that have never signed in to the account. A browser that has
 // signed in before has a separate allowance, and mailed links, passkeys and providers need no password.
 const (
 	maxGuesses      = 10
@@ -44,7 +44,7 @@ func (s *Service) signInAllowance(email, browser string) allowance {
 	return allowance{"address:" + s.hash.Hash("guess", email)[:guessBucket], guessEvery}
 }
 
-// ownAllowance returns the allowance for forms that ask a signed-in user to enter the password again.
+// ownAllowance returns the allowance for forms that ask a signed-in user for the password again.
 func (s *Service) ownAllowance(accountID string) allowance {
 	return allowance{"account:" + s.hash.Hash("guess", accountID), guessEvery}
 }

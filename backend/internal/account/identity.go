@@ -11,8 +11,8 @@ import (
 )
 
 // SignInWith returns the account that an identity signs in to. It does not match a new identity by e-mail address to an
-// account that has another way to sign in: otherwise any provider could open any account by reporting its address, and
-// unlinking would have no effect. The owner links the identity in the settings instead. SignInWith returns
+// account that has another way to sign in. Otherwise any provider could open any account by reporting its address, and
+// unlinking would have no effect. The owner can link the identity in the settings instead. SignInWith returns
 // ErrUnverifiedEmail, ErrUnverifiedAccount, ErrEmailTaken, ErrSuspended, or ErrNeedsConsent if no account exists yet.
 func (s *Service) SignInWith(ctx context.Context, id Identity) (Account, error) {
 	a, err := s.store.AccountByIdentity(ctx, id.Provider, id.Subject, s.now())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
 )
@@ -18,19 +17,8 @@ type Overview struct {
 	Links, Passkeys int
 }
 
-// Ended counts the access that a new password ended.
+// Ended counts the browsers, links and passkeys whose access a new password ended.
 type Ended struct{ Browsers, Links, Passkeys int }
-
-// LocalStore is the part of the store for the owner of the database.
-type LocalStore interface {
-	// AccountOverviews returns the first limit accounts, oldest first. If email is not empty, it returns only the
-	// account with that stored address.
-	AccountOverviews(ctx context.Context, email string, limit int) ([]Overview, error)
-	// ReplacePassword sets the password of the entry's account, ends its browser sessions, deletes its mailed links, and
-	// revokes the access that revoke selects. It returns ErrSuspended if the account is not active.
-	ReplacePassword(ctx context.Context, passwordHash string, revoke Access, now time.Time, e audit.Entry,
-		revoked audit.Trace) (Ended, error)
-}
 
 // Overviews returns up to MaxOverviews accounts, oldest first. If email is not empty, it returns at most the account
 // with that address. It is for the owner of the database.

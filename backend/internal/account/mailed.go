@@ -43,10 +43,10 @@ func (s *Service) mailLink(
 	return s.send(ctx, message(a, url))
 }
 
-// ChangeEmail mails a link to the new address; the change takes effect when the link is passed to Verify. If the
-// account has a password, the current one is required. It returns ErrBadCredentials, a *TooManyGuessesError,
-// ErrBadEmail or ErrTooManyMails, and ErrEmailTaken for the account's current address. If another account has the new
-// address, the call succeeds, and a mail informs that account's owner instead.
+// ChangeEmail mails a link to the new address. Verify makes the change. If the account has a password, the current
+// one is required. It returns ErrBadCredentials, a *TooManyGuessesError, ErrBadEmail or ErrTooManyMails, and
+// ErrEmailTaken for the account's current address. If another account has the new address, the call succeeds, and
+// that account's owner is informed by mail instead.
 func (s *Service) ChangeEmail(ctx context.Context, accountID, newEmail, password string, by audit.Actor) error {
 	email, err := normalizeEmail(newEmail)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Service) ChangeEmail(ctx context.Context, accountID, newEmail, password
 		return err
 	}
 	e := s.entry(a.ID, by, "account.email_asked", "requested a change of e-mail address")
-	if err := s.store.InsertAudit(ctx, e); err != nil {
+	if err := s.audit.InsertAudit(ctx, e); err != nil {
 		return err
 	}
 	if full {
@@ -87,9 +87,9 @@ func (s *Service) ChangeEmail(ctx context.Context, accountID, newEmail, password
 	return s.send(ctx, newAddressMail(a, email, url))
 }
 
-// Verify consumes a link mailed by SendVerification or ChangeEmail. accountID is the account that is signed in: if
-// someone else reads the mail, they must not confirm the address for the account's creator. It returns ErrBadToken,
-// ErrOthersToken, ErrEmailTaken or ErrSuspended.
+// Verify consumes a link mailed by SendVerification or ChangeEmail. accountID is the signed-in account. It must own
+// the link: otherwise the real owner of a mailbox could confirm the address for a stranger who signed up with it.
+// It returns ErrBadToken, ErrOthersToken, ErrEmailTaken or ErrSuspended.
 func (s *Service) Verify(ctx context.Context, accountID, token string) error {
 	t, err := s.mailed(ctx, token, purposeVerify, purposeEmail)
 	if err != nil {
@@ -201,8 +201,8 @@ func (s *Service) mailReset(ctx context.Context, email string) error {
 	return s.mailLink(ctx, a, purposeReset, ResetLife, resetMail)
 }
 
-// ResetLink returns the URL of a page that sets a new password; an operator passes it to the account holder. It
-// invalidates any reset link mailed before. It returns ErrBadEmail, ErrNotFound or ErrSuspended.
+// ResetLink returns the URL of a page that sets a new password, for an operator to pass to the account holder.
+// It invalidates earlier reset links. It returns ErrBadEmail, ErrNotFound or ErrSuspended.
 func (s *Service) ResetLink(ctx context.Context, email string, by audit.Actor) (string, error) {
 	email, err := normalizeEmail(email)
 	if err != nil {
@@ -218,7 +218,7 @@ func (s *Service) ResetLink(ctx context.Context, email string, by audit.Actor) (
 		return "", ErrSuspended
 	}
 	e := s.entry(a.ID, by, "account.reset_link_made", "created a password reset link")
-	if err := s.store.InsertAudit(ctx, e); err != nil {
+	if err := s.audit.InsertAudit(ctx, e); err != nil {
 		return "", err
 	}
 	return s.mailToken(ctx, a.ID, purposeReset, a.Email, ResetLife, 0)
@@ -349,7 +349,7 @@ func (s *Service) PasskeyAdded(ctx context.Context, accountID string) {
 }
 
 // SpendingNotice mails a notice that most of the credit, or of a cap, is spent. text describes the amount. path is the
-// path of the page that shows the spending.
+// path of the page about the spending.
 func (s *Service) SpendingNotice(ctx context.Context, accountID, text, path string) {
 	s.sendNotice(ctx, accountID, func(a Account) mail.Message { return spendingMail(a, text, s.SiteURL+path) })
 }

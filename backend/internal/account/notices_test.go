@@ -2,59 +2,40 @@ package account
 
 import (
 	"context"
-	"log/slog"
+	"database/sql"
+	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/db"
+	"github.com/service-dev/service/backend/internal/dbtest"
 	"github.com/service-dev/service/backend/internal/mail"
-	"github.com/service-dev/service/backend/internal/secret"
-	"github.com/service-dev/service/internal/credential"
 )
 
-// blockingStore blocks reads of accounts until they are released. Other calls are not blocked.
-type blockingStore struct {
-	Store
-	held bool
-}
-
-func (s *blockingStore) AccountByID(ctx context.Context, id string) (Account, error) {
-	if s.held {
-		<-ctx.Done()
-		return Account{}, ctx.Err()
+// blockReads makes reads of a database wait until the returned function is called.
+func blockReads(t *testing.T, d *db.DB) (release func()) {
+	t.Helper()
+	var open []*sql.Rows
+	for range max(4, runtime.NumCPU()) { // all connections that read
+		//nolint:rowserrcheck,sqlclosecheck // release does both
+		rows, err := d.QueryContext(t.Context(), "SELECT id FROM accounts")
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, rows)
 	}
-	return Account{ID: id, Email: "ada@example.org", Active: true}, nil
+	return func() {
+		for _, rows := range open {
+			if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
 }
-
-func (s *blockingStore) SetActive(context.Context, bool, audit.Entry, audit.Trace) (bool, error) {
-	return true, nil
-}
-
-func (s *blockingStore) EndWebSessions(context.Context, string, string, audit.Entry) (int, error) {
-	return 1, nil
-}
-
-func (s *blockingStore) DeleteWebSession(context.Context, string, audit.Entry) (string, error) {
-	return "ada", nil
-}
-
-func (s *blockingStore) MailToken(context.Context, string, time.Time) (MailToken, error) {
-	return MailToken{AccountID: "ada", Purpose: purposeReset}, nil
-}
-
-func (s *blockingStore) ResetPassword(context.Context, MailToken, string, Access, time.Time, audit.Entry, audit.Trace) error {
-	return nil
-}
-
-func (s *blockingStore) SetPassword(context.Context, string, string, string, audit.Entry) error {
-	return nil
-}
-
-func (s *blockingStore) SweepGuesses(context.Context, time.Time) error { return nil }
-
-func (s *blockingStore) DeleteAccount(context.Context, string, time.Time) error { return nil }
 
 type letters struct{ sent []mail.Message }
 
@@ -68,8 +49,9 @@ func (l *letters) Queue(m mail.Message) error {
 // is dropped after its timeout, later notices are sent, and Serve sends the remaining ones before it returns.
 func TestLinkMade_NeverBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, out := &blockingStore{held: true}, &letters{}
-		s := NewService(store, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
+		s, out := newService(t), &letters{}
+		dbtest.AddAccount(t, s.store.DB, "ada")
+		release := blockReads(t, s.store.DB)
 		s.Mail = out
 		for range 2 * maxQueued {
 			s.LinkMade("ada", NewLink{Host: "one"}) // more than the queue can hold while Serve is not running
@@ -82,7 +64,7 @@ func TestLinkMade_NeverBlocks(t *testing.T) {
 		go func() { done <- s.Serve(ctx) }()
 		time.Sleep(2 * drainTimeout) // virtual time in the bubble; the notice is dropped
 		synctest.Wait()
-		store.held = false
+		release()
 		s.LinkMade("ada", NewLink{Host: "two"})
 		synctest.Wait()
 		if len(out.sent) != 1 || out.sent[0].AccountID != "ada" {
@@ -121,27 +103,49 @@ func TestNewLinkMail_ContainsNoForeignLink(t *testing.T) {
 
 // When access to an account ends, everything opened with that access ends immediately.
 func TestEnded_Called(t *testing.T) {
-	s := NewService(&blockingStore{}, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
-	ends := 0
-	s.Ended = func(accountID string) {
-		if ends++; accountID != "ada" {
-			t.Errorf("Ended was called for %q, want ada", accountID)
-		}
-	}
-	for name, end := range map[string]func() error{
-		"suspended":     func() error { _, err := s.Suspend(t.Context(), "ada", audit.Operator()); return err },
-		"signed out":    func() error { return s.CloseSession(t.Context(), secret.New(credential.Browser)) },
-		"one browser":   func() error { return s.EndSession(t.Context(), "ada", "one", audit.Person()) },
-		"every browser": func() error { _, err := s.EndOtherSessions(t.Context(), "ada", "", audit.Person()); return err },
-		"password reset": func() error {
-			_, err := s.ResetPassword(t.Context(), secret.New(credential.Mail), "another password", Access{})
+	for name, end := range map[string]func(s *Service, cookie string) error{
+		"suspended": func(s *Service, _ string) error {
+			_, err := s.Suspend(t.Context(), "ada", audit.Operator())
 			return err
 		},
-		"password set": func() error { return s.SetPassword(t.Context(), "ada", "another password", "", audit.Person()) },
-		"deleted":      func() error { return s.Delete(t.Context(), "ada", audit.Person()) },
+		"signed out": func(s *Service, cookie string) error { return s.CloseSession(t.Context(), cookie) },
+		"one browser": func(s *Service, _ string) error {
+			all, err := s.Sessions(t.Context(), "ada", "")
+			if err != nil {
+				return err
+			}
+			return s.EndSession(t.Context(), "ada", all[0].ID, audit.Person())
+		},
+		"every browser": func(s *Service, _ string) error {
+			_, err := s.EndOtherSessions(t.Context(), "ada", "", audit.Person())
+			return err
+		},
+		"password reset": func(s *Service, _ string) error {
+			token, err := s.mailToken(t.Context(), "ada", purposeReset, "ada@example.org", ResetLife, 0)
+			if err != nil {
+				return err
+			}
+			_, err = s.ResetPassword(t.Context(), token[strings.LastIndexByte(token, '=')+1:], "another password", Access{})
+			return err
+		},
+		"password set": func(s *Service, _ string) error {
+			return s.SetPassword(t.Context(), "ada", "another password", "", audit.Person())
+		},
+		"deleted": func(s *Service, _ string) error { return s.Delete(t.Context(), "ada", audit.Person()) },
 	} {
-		ends = 0
-		if err := end(); err != nil || ends != 1 {
+		s := newService(t)
+		dbtest.AddAccount(t, s.store.DB, "ada")
+		cookie, err := s.OpenSession(t.Context(), "ada", Visit{Method: ByPassword})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends := 0
+		s.Ended = func(accountID string) {
+			if ends++; accountID != "ada" {
+				t.Errorf("Ended was called for %q, want ada", accountID)
+			}
+		}
+		if err := end(s, cookie); err != nil || ends != 1 {
 			t.Errorf("%s: error %v, Ended called %d times, want 1", name, err, ends)
 		}
 	}

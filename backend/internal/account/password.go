@@ -23,8 +23,8 @@ const (
 	argonSalt   = 16
 )
 
-// Few passwords are hashed at the same time, because each hash takes 19 MiB and a core. Users who have proved that the
-// account is theirs do not wait for strangers, and one network gets only a share of the capacity for strangers.
+// Few passwords are hashed at the same time, because each hash takes 19 MiB and a core. Users who have proved that
+// they own the account do not wait for strangers, and one network gets only a share of the capacity for strangers.
 var (
 	strangers = limit.NewSlots(limit.Bounds{Running: 2, RunningEach: 1, Waiting: 64, WaitingEach: 16})
 	known     = limit.NewSlots(limit.Bounds{Running: 1, RunningEach: 1, Waiting: 64, WaitingEach: 4})
@@ -44,13 +44,13 @@ func WithAddress(ctx context.Context, ip string) context.Context {
 	return context.WithValue(ctx, addressKey{}, ip)
 }
 
-// asKnown returns a context for hashing the password of a user who has proved that the account is theirs. who
+// asKnown returns a context for hashing the password of a user who has proved that they own the account. who
 // identifies the account.
 func asKnown(ctx context.Context, who string) context.Context {
 	return context.WithValue(ctx, knownKey{}, who)
 }
 
-// enterHashing waits until the caller may hash a password. It returns ErrBusy if too many callers are waiting already.
+// enterHashing waits until the caller may hash a password. It returns ErrBusy if too many callers are already waiting.
 func enterHashing(ctx context.Context) (leave func(), err error) {
 	if who, ok := ctx.Value(knownKey{}).(string); ok {
 		leave, err = known.Enter(ctx, who)
@@ -64,7 +64,7 @@ func enterHashing(ctx context.Context) (leave func(), err error) {
 	return leave, err
 }
 
-// decoyHash makes a sign-in with an unknown address take as long as one with a known address. It matches no known
+// decoyHash lets a sign-in with an unknown address take as long as one with a known address. It matches no known
 // password.
 const decoyHash = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 

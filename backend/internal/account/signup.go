@@ -14,7 +14,7 @@ import (
 // PendingSignUp is a stored sign-up whose mailed link has not been used yet.
 type PendingSignUp struct {
 	Hash, Email, PasswordHash string
-	Next                      string // path to continue at after the sign-up
+	Next                      string // path of the page to open after the sign-up
 	CreatedAt, ExpiresAt      time.Time
 }
 
@@ -49,9 +49,9 @@ func (s *Service) RequestSignUp(ctx context.Context, email, password, next strin
 	return nil
 }
 
-// FinishSignUp creates the account of a mailed sign-up and returns the path to continue at. It requires the chosen
-// password: if someone else reads the mail, they must not get an account whose password a stranger chose. It returns
-// ErrBadToken, ErrEmailTaken, ErrBadCredentials or a *TooManyGuessesError.
+// FinishSignUp creates the account of a mailed sign-up and returns the path of the page to open. It requires the
+// chosen password, so that the reader of the mail does not get an account whose password a stranger knows. It
+// returns ErrBadToken, ErrEmailTaken, ErrBadCredentials or a *TooManyGuessesError.
 func (s *Service) FinishSignUp(ctx context.Context, token, password string) (Account, string, error) {
 	if !secret.Valid(credential.Mail, token) {
 		return Account{}, "", ErrBadToken

@@ -1,12 +1,10 @@
 package account
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/mail"
 	"github.com/service-dev/service/internal/passwords"
 )
@@ -27,8 +25,8 @@ var (
 	ErrOthersToken = errors.New("mailed link was requested by another account")
 	// ErrTooManyMails is returned if MaxMails were already sent for the account or to the address within the last hour.
 	ErrTooManyMails = errors.New("too many mails within an hour")
-	// ErrAddressMailed is ErrTooManyMails caused by the address alone. Other people may have caused it, so it is never
-	// shown to users.
+	// ErrAddressMailed is ErrTooManyMails caused by the address alone. Others may have caused it, so it is never shown
+	// to users.
 	ErrAddressMailed = fmt.Errorf("%w to the address", ErrTooManyMails)
 	// ErrUnverifiedAccount is returned if an account has the address but has never verified it.
 	ErrUnverifiedAccount = errors.New("account's e-mail address was never verified")
@@ -91,7 +89,7 @@ type Visit struct {
 	// PasswordHash is the hash that the password was checked against, or empty. If it has changed since the check, the
 	// browser is not signed in.
 	PasswordHash string
-	// Browser describes the browser in the account's activity, e.g. "Firefox on Linux". It is not stored otherwise.
+	// Browser describes the browser in the account's activity, e.g. "Firefox on Linux". It is stored only there.
 	Browser string
 }
 
@@ -106,7 +104,7 @@ type BrowserSession struct {
 	Hash string
 }
 
-// Identity describes a user as reported by a provider.
+// Identity is a provider's description of a user.
 type Identity struct {
 	Provider, Subject, Email string
 	EmailVerified            bool
@@ -153,125 +151,7 @@ type MailToken struct {
 // NewEmail reports whether the link changes the account's address.
 func (t MailToken) NewEmail() bool { return t.Purpose == purposeEmail }
 
-// Store combines the stores that the service needs.
-type Store interface {
-	PeopleStore
-	SessionStore
-	SessionList
-	MailStore
-	IdentityStore
-	DataStore
-	GuessStore
-	SignUpStore
-	LocalStore
-}
-
-// SignUpStore stores sign-ups whose mailed link has not been used yet.
-type SignUpStore interface {
-	// InsertSignUp returns ErrTooManyMails if limit sign-ups were stored for the address after since.
-	InsertSignUp(ctx context.Context, p PendingSignUp, since time.Time, limit int) error
-	// SignUpByToken returns ErrBadToken for an unknown or expired token.
-	SignUpByToken(ctx context.Context, hash string, now time.Time) (PendingSignUp, error)
-	// FinishSignUp deletes the sign-up, inserts the account and writes its audit entry. It returns ErrBadToken or
-	// ErrEmailTaken.
-	FinishSignUp(ctx context.Context, hash string, a Account) error
-}
-
-// GuessStore counts wrong passwords per key.
-type GuessStore interface {
-	// TakeGuess spends one of limit guesses and returns 0. Every interval restores one guess. If none is left, TakeGuess
-	// returns the time until the next one is restored.
-	TakeGuess(ctx context.Context, key string, now time.Time, interval time.Duration, limit int) (time.Duration, error)
-	// ReturnGuess restores a guess that TakeGuess spent.
-	ReturnGuess(ctx context.Context, key string, now time.Time, interval time.Duration) error
-	// SweepGuesses deletes the allowances whose guesses are all restored.
-	SweepGuesses(ctx context.Context, now time.Time) error
-}
-
-// PeopleStore stores accounts.
-type PeopleStore interface {
-	// InsertAccount also writes the account's audit entry. It returns ErrEmailTaken if the address has an account.
-	InsertAccount(ctx context.Context, a Account) error
-	// AccountByEmail returns ErrBadCredentials if the address has no account.
-	AccountByEmail(ctx context.Context, email string) (Account, error)
-	// AccountByID returns ErrNotFound for an unknown id.
-	AccountByID(ctx context.Context, id string) (Account, error)
-	// SetPassword replaces the password hash from with the hash to. It deletes all mailed links that set a password and
-	// every browser session except keepHash. It returns ErrBadCredentials if the stored hash is no longer from.
-	SetPassword(ctx context.Context, from, to, keepHash string, e audit.Entry) error
-	// SetActive suspends or restores the account of the entry and writes the entry. It reports whether the account's
-	// state changed.
-	SetActive(ctx context.Context, active bool, e audit.Entry, t audit.Trace) (bool, error)
-}
-
-// SessionStore stores browser sessions by the hash of their secret.
-type SessionStore interface {
-	// InsertWebSession stores a session of the account and writes its audit entry. It returns ErrSuspended if the
-	// account is not active, and ErrBadCredentials if the password has changed since the visit.
-	InsertWebSession(ctx context.Context, accountID string, b BrowserSession) error
-	// AccountByWebSession returns ErrNoSession for an unknown or expired session. used is the last recorded use of the
-	// session.
-	AccountByWebSession(ctx context.Context, hash string, now time.Time) (a Account, used time.Time, err error)
-	// DeleteWebSession deletes the session and writes the entry for its account. It returns the ID of that account, or
-	// "" for an unknown session.
-	DeleteWebSession(ctx context.Context, hash string, e audit.Entry) (accountID string, err error)
-	// TouchWebSession records that the session was used.
-	TouchWebSession(ctx context.Context, hash string, now time.Time) error
-}
-
-// SessionList lists and ends the browser sessions of an account.
-type SessionList interface {
-	// WebSessions lists the sessions that have not expired, most recently used first.
-	WebSessions(ctx context.Context, accountID string, now time.Time) ([]BrowserSession, error)
-	// EndWebSessions ends the session with that ID, or every session except keepHash if id is empty. It returns the
-	// number of sessions ended and, unless that is 0, writes the entry.
-	EndWebSessions(ctx context.Context, id, keepHash string, e audit.Entry) (int, error)
-}
-
-// MailStore stores mailed links.
-type MailStore interface {
-	// InsertMailToken stores a link and deletes the earlier link for the same purpose. It returns ErrTooManyMails or
-	// ErrAddressMailed if limit links were created for the account or sent to the address after since. A limit of 0
-	// disables both checks.
-	InsertMailToken(ctx context.Context, t MailToken, since time.Time, limit int) error
-	// MailToken returns ErrBadToken for an unknown or expired link, and ErrSuspended if its account is suspended.
-	MailToken(ctx context.Context, hash string, now time.Time) (MailToken, error)
-	// ConfirmEmail consumes the link and stores its address as the account's verified address. It returns ErrBadToken or
-	// ErrEmailTaken.
-	ConfirmEmail(ctx context.Context, t MailToken, now time.Time, e audit.Entry) error
-	// ResetPassword consumes the link, sets the password, revokes the access that revoke selects, ends all browser
-	// sessions and marks the address as verified. If the address was unverified, all Access is revoked.
-	ResetPassword(ctx context.Context, t MailToken, passwordHash string, revoke Access, now time.Time, e audit.Entry,
-		revoked audit.Trace) error
-}
-
-// IdentityStore stores linked identities.
-type IdentityStore interface {
-	// AccountByIdentity returns ErrNotFound if no account is linked to the identity.
-	AccountByIdentity(ctx context.Context, provider, subject string, now time.Time) (Account, error)
-	// InsertIdentity reports whether it inserted the identity; it returns false if the account has it already. It
-	// returns ErrIdentityTaken if another account has it.
-	InsertIdentity(ctx context.Context, id LinkedIdentity, e audit.Entry) (bool, error)
-	// InsertAccountWith inserts an account and its identity, and writes the account's audit entry. It returns
-	// ErrEmailTaken or ErrIdentityTaken.
-	InsertAccountWith(ctx context.Context, a Account, id LinkedIdentity) error
-	Identities(ctx context.Context, accountID string) ([]LinkedIdentity, error)
-	// DeleteIdentity also ends the browser sessions that the provider opened, except keepHash. It returns
-	// ErrNotFound, or ErrLastWayIn for the account's last way to sign in.
-	DeleteIdentity(ctx context.Context, provider, subject, keepHash string, e audit.Entry) error
-}
-
-// DataStore exports and deletes all data of an account.
-type DataStore interface {
-	// ExportAccount calls row with every row of an account, section by section, without secrets.
-	ExportAccount(ctx context.Context, accountID string, row func(section string, fields map[string]any) error) error
-	// DeleteAccount deletes the account and everything that belongs to it, or returns ErrNotFound. It books the
-	// account's remaining credit as of at.
-	DeleteAccount(ctx context.Context, accountID string, at time.Time) error
-	InsertAudit(ctx context.Context, e audit.Entry) error
-}
-
-// Outbox queues mail.
+// Outbox queues mail. It is an interface so that tests can read mails and let the queue be full.
 type Outbox interface {
 	// Queue never blocks. It returns an error if the queue is full.
 	Queue(m mail.Message) error

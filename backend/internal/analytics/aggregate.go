@@ -20,7 +20,7 @@ const (
 // Kind is the category of a counter. The numbers are stored in the database.
 type Kind int
 
-// Kinds of counters, with the names under which each counts.
+// Kinds of counters, and what their names are.
 const (
 	KindTotal        Kind = 0 // by Session, Custom, Failure and the names below
 	KindEvent        Kind = 1 // events by name
@@ -54,8 +54,8 @@ type Period struct {
 }
 
 // Slice is the part of an app's usage that comes from one version on one platform. An empty field means that the events
-// named none. The zero Slice covers all usage of the app. Slices have counters of KindTotal (without TotalInstalls),
-// KindEvent, KindError and KindDevice.
+// did not contain it. The zero Slice covers all usage of the app. Slices have counters of KindTotal (without
+// TotalInstalls), KindEvent, KindError and KindDevice.
 type Slice struct{ Version, Platform string }
 
 // CounterKey identifies a counter of a project.
@@ -84,26 +84,12 @@ type ActiveHours struct {
 	Weight int64 // number of installs this one represents; more than 1 if sampled
 }
 
-// Rows provides access to the stored rows of one project within the transaction that locked them for counting.
-type Rows interface {
-	// InsertSeen stores event IDs, which must be sorted and unique. For each ID it reports whether it was new.
-	InsertSeen(ctx context.Context, ids []Key) (fresh []bool, err error)
-	// ActiveHours returns the stored hours of the installs.
-	ActiveHours(ctx context.Context, installs []InstallDay) (map[InstallDay]ActiveHours, error)
-	// SetActiveHours inserts or replaces rows.
-	SetActiveHours(ctx context.Context, active map[InstallDay]ActiveHours) error
-	// AddToCounters adds the deltas of counters that exist. It passes the remaining deltas, in order, to fit, together
-	// with the keys of all counters of the same periods. It then adds the deltas that fit returns, creating counters as
-	// needed.
-	AddToCounters(ctx context.Context, deltas []Counter, fit func(added []Counter, known []CounterKey) []Counter) error
-}
-
-// Aggregate counts batches of one project. It counts each new event once in its hour and once in its day, and returns
+// aggregate counts batches of one project. It counts each new event once in its hour and once in its day, and returns
 // the outcome of each batch. used is the number of the project's events already counted on the day the batches
 // arrived.
-func Aggregate(ctx context.Context, rows Rows, batches []Batch, used int64) ([]Outcome, error) {
+func aggregate(ctx context.Context, rows *projectRows, batches []Batch, used int64) ([]Outcome, error) {
 	a := newAggregator(batches, used)
-	fresh, err := rows.InsertSeen(ctx, a.ids)
+	fresh, err := rows.insertSeen(ctx, a.ids)
 	if err != nil {
 		return nil, err
 	}
@@ -111,14 +97,14 @@ func Aggregate(ctx context.Context, rows Rows, batches []Batch, used int64) ([]O
 	if len(a.active) == 0 {
 		return a.outcomes, nil
 	}
-	stored, err := rows.ActiveHours(ctx, slices.Collect(maps.Keys(a.active)))
+	stored, err := rows.activeHours(ctx, slices.Collect(maps.Keys(a.active)))
 	if err != nil {
 		return nil, err
 	}
-	if err := rows.SetActiveHours(ctx, a.mergeActive(stored)); err != nil {
+	if err := rows.setActiveHours(ctx, a.mergeActive(stored)); err != nil {
 		return nil, err
 	}
-	return a.outcomes, rows.AddToCounters(ctx, sortedCounters(a.deltas), boundedDeltas)
+	return a.outcomes, rows.addToCounters(ctx, sortedCounters(a.deltas), boundedDeltas)
 }
 
 // aggregator collects the changes of one Aggregate call.

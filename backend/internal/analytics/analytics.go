@@ -70,7 +70,7 @@ type Report struct {
 	Reading                                      string   // a summary for users and agents
 
 	// VersionUse holds the most used versions on the filter's platform. Versions and Platforms list the values that a
-	// filter can select in this range. Unsliced reports whether part of the range was counted before filters existed;
+	// filter can select in this range. Unsliced is set if part of the range was counted before filters existed;
 	// VersionUse and all filtered counts omit that part.
 	VersionUse          []VersionUse
 	Versions, Platforms []string

@@ -19,8 +19,8 @@ const (
 	// HourlyRetention is how long hourly counters are kept. Daily counters are kept until their project is deleted.
 	HourlyRetention = 100 * 24 * time.Hour
 
-	// retainedDays is the number of whole days before today for which event IDs and installs are kept: LateAfter plus
-	// one day, because the clocks of replicas may differ.
+	// retainedDays is the number of whole days before today whose event IDs and installs are kept: LateAfter plus one
+	// day, because the clocks of replicas may differ.
 	retainedDays = int64(LateAfter/(24*time.Hour)) + 1
 )
 
@@ -51,7 +51,7 @@ type AnonymousEvent struct {
 	Traits
 }
 
-// Traits are the properties by which events are counted.
+// Traits are the properties that events are counted by.
 type Traits struct {
 	Hour                      int64 // since 1970
 	Type, Name                string
@@ -136,7 +136,7 @@ const (
 
 var platforms = []string{"", "ios", "android", "web", "desktop"}
 
-// check returns why an event must be rejected, or "" if it is valid.
+// check returns the reason why an event must be rejected, or "" if it is valid.
 func check(e *Event, now time.Time) string {
 	switch {
 	case len(e.ID) < 1 || len(e.ID) > maxEventID || !only(e.ID, "._:-"):

@@ -18,7 +18,7 @@ func (k CounterKey) kindOfPeriod() kindOfPeriod {
 	return kindOfPeriod{k.Period, k.Kind, k.Slice != Slice{}}
 }
 
-// newBounds returns bounds for periods in which the known counters exist.
+// newBounds returns bounds for periods that already contain the counters known.
 func newBounds(known []CounterKey) *bounds {
 	b := &bounds{exists: make(map[CounterKey]bool, len(known)), names: map[kindOfPeriod]int{},
 		slices: map[Period]map[Slice]bool{}}
@@ -63,8 +63,8 @@ func (b *bounds) fit(key CounterKey) CounterKey {
 	return key
 }
 
-// slice returns the slice under which key is counted. Once a period has maxSlices slices, further versions are counted
-// as Other, separately for each platform.
+// slice returns the slice that key is counted in. Once a period has maxSlices slices, further versions are counted as
+// Other, separately for each platform.
 func (b *bounds) slice(key CounterKey) Slice {
 	slice, slices := key.Slice, b.slices[key.Period]
 	if slice.Version != "" && !slices[slice] && len(slices) >= maxSlices {

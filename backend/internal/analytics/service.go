@@ -15,7 +15,7 @@ import (
 
 // Options configure the service.
 type Options struct {
-	Store  Store
+	Store  *Store
 	Hasher secret.Hasher
 	// Quota is the number of a project's events that are counted exactly per day of arrival (UTC). Events beyond it are
 	// sampled. The few batches written in one transaction may exceed it.
@@ -24,25 +24,7 @@ type Options struct {
 	Log   *slog.Logger // nil discards logs
 }
 
-// Store stores the counters. Every method is atomic. Counts are exact with any number of concurrent replicas.
-type Store interface {
-	// AnalyticsSalt returns the salt of a day (days since 1970, UTC). If the day has no salt yet, it stores and returns
-	// fresh.
-	AnalyticsSalt(ctx context.Context, day int64, fresh []byte) ([]byte, error)
-	// CountAnalytics counts batches with Aggregate in one transaction, and returns the outcome of each.
-	CountAnalytics(ctx context.Context, batches []Batch) ([]Outcome, error)
-	// AnalyticsCounters returns the counters of one span in the range [from, until). KindTotal has one counter per
-	// period; the other kinds are summed over the range, with At 0. If filter is not zero, it returns the sums of the
-	// slices that the filter selects.
-	AnalyticsCounters(ctx context.Context, account, project string, span Span, from, to int64, filter Slice) (
-		[]Counter, error)
-	// AnalyticsSlices returns the KindTotal counters of each slice, summed over the range, with At 0.
-	AnalyticsSlices(ctx context.Context, account, project string, span Span, from, to int64) ([]Counter, error)
-	// SweepAnalytics deletes at most limit rows older than before and reports whether more remain.
-	SweepAnalytics(ctx context.Context, before Cutoff, limit int) (more bool, err error)
-}
-
-// Cutoff is the oldest time that is kept.
+// Cutoff is the oldest time whose data is kept.
 type Cutoff struct {
 	Day  int64 // for event IDs, installs and salts: days since 1970
 	Hour int64 // for hourly counters: hours since 1970
@@ -58,7 +40,7 @@ type Service struct {
 	salts map[int64][]byte
 }
 
-// New returns a service with the given options.
+// New returns a service with the options o.
 func New(o Options) *Service {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -69,8 +51,8 @@ func New(o Options) *Service {
 	return s
 }
 
-// Ingest counts the events of a batch. Each event counts once, even if it is sent several times. Invalid events are
-// rejected individually. It may return ErrNoProject.
+// Ingest counts the events of a batch. It counts each event once, even if it is sent several times. Invalid events
+// are rejected individually. It may return ErrNoProject.
 func (s *Service) Ingest(ctx context.Context, account, project string, events []Event) (Accepted, error) {
 	now := s.Now().UTC()
 	out := Accepted{SampleRate: 1}

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// checkFilter returns an error if no event can have the filter's version or platform.
+// checkFilter returns an error if no event can match the filter's version or platform.
 func checkFilter(f Slice) error {
 	if len(f.Version) > maxVersion || !only(f.Version, versionMarks) {
 		return fmt.Errorf("%w: no app version has this name", ErrInvalid)

@@ -1,18 +1,12 @@
 package api
 
 import (
-	"context"
 	"net/url"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/analytics"
 	"github.com/service-dev/service/proto/backendapi"
 )
-
-// AnalyticsReports reports the usage of shipped apps.
-type AnalyticsReports interface {
-	Report(ctx context.Context, accountID, project string, q analytics.Query) (analytics.Report, error)
-}
 
 // ranges are the named time ranges that end now.
 var ranges = map[string]time.Duration{
@@ -30,7 +24,7 @@ func (a *API) reportAnalytics(c *call) (any, error) {
 
 // analyticsQuery reads ?range, or ?from and ?to in RFC 3339, and ?interval.
 func analyticsQuery(values url.Values, now time.Time) (analytics.Query, error) {
-	const hint = "send range=24h, 7d, 30d or 90d, or from and to like 2026-01-02T00:00:00Z; interval=hour or day"
+	const hint = "Send range=24h, 7d, 30d or 90d, or from and to like 2026-01-02T00:00:00Z; interval=hour or day."
 	bad := func(what string) (analytics.Query, error) {
 		return analytics.Query{}, invalidRequest(what, hint)
 	}
@@ -38,26 +32,26 @@ func analyticsQuery(values url.Values, now time.Time) (analytics.Query, error) {
 	name, ranged := values.Get("range"), values.Has("range")
 	switch {
 	case ranged && (values.Has("from") || values.Has("to")):
-		return bad("the query has both range and from or to")
+		return bad("the query contains both range and from or to")
 	case ranged:
 		span, ok := ranges[name]
 		if !ok {
-			return bad("range is not one of 24h, 7d, 30d, 90d")
+			return bad("range must be 24h, 7d, 30d or 90d")
 		}
 		q.From, q.To = rangeUpTo(now, span, q.Interval)
 	case values.Has("from") != values.Has("to"):
-		return bad("the query has only one of from and to")
+		return bad("the query contains only one of from and to")
 	case values.Has("from"):
 		var err error
 		if q.From, err = time.Parse(time.RFC3339, values.Get("from")); err != nil {
-			return bad("from is not an RFC 3339 time")
+			return bad("from must be an RFC 3339 time")
 		}
 		if q.To, err = time.Parse(time.RFC3339, values.Get("to")); err != nil {
-			return bad("to is not an RFC 3339 time")
+			return bad("to must be an RFC 3339 time")
 		}
 	}
 	if values.Has("interval") && q.Interval != analytics.Hour && q.Interval != analytics.Day {
-		return bad("interval is not hour or day")
+		return bad("interval must be hour or day")
 	}
 	return q, nil
 }

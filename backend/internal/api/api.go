@@ -12,55 +12,44 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/analytics"
+	"github.com/service-dev/service/backend/internal/assistant"
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/connpage"
+	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/httpjson"
 	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/backend/internal/projects"
+	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/backend/internal/telemetry"
+	"github.com/service-dev/service/backend/internal/usage"
 	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Links is the device-code flow.
-type Links interface {
-	Start(ctx context.Context, who link.Requester) (link.Issued, error)
-	Poll(ctx context.Context, deviceCode string) (link.Poll, error)
-	Cancel(ctx context.Context, deviceCode string) error
-	// Throttled records that the caller in ctx was rate limited.
-	Throttled(ctx context.Context)
-	Authenticate(ctx context.Context, token string) (link.Principal, error)
-	// RevokeLink returns link.ErrUnknown if the link was already revoked.
-	RevokeLink(ctx context.Context, accountID, linkID string, by audit.Actor) error
-}
-
-// Accounts looks up user accounts.
-type Accounts interface {
-	// ByID returns an active account; otherwise account.ErrNotFound or account.ErrSuspended.
-	ByID(ctx context.Context, id string) (account.Account, error)
-}
-
 // Options configure the API.
 type Options struct {
-	Links    Links
-	Accounts Accounts
+	Links    *link.Service
+	Accounts *account.Service
 	// Sessions serves /api/sessions.
-	Sessions Sessions
-	Scripts  Scripts
-	// Projects serves /api/projects and looks up the account of a project.
-	Projects Projects
-	// Grants determines what an account allows agents to do; Audit records what they read.
-	Grants Grants
-	Audit  AuditReads
+	Sessions *sessions.Service
+	Scripts  *sessions.Assistants
+	// Projects serves /api/projects, and checks project keys and the owner of a project.
+	Projects *projects.Service
+	// Grants determines what an account allows agents to do; Audit records what agents read.
+	Grants *grants.Service
+	Audit  *audit.Service
 	// Services behind the routes of a project's settings and usage.
-	Assistant    Assistant
-	Credentials  Credentials
-	Analytics    AnalyticsReports
-	GatewayUsage GatewayUsage
-	Pages        ConnectionPages
-	// Keys and Ingest serve shipped apps. If they are nil, their routes are omitted.
-	Keys   ProjectKeys
-	Ingest Ingester
-	// Telemetry stores usage events. If it is nil, its routes are omitted.
-	Telemetry Telemetry
+	Assistant    *assistant.Service
+	Credentials  *credentials.Service
+	Analytics    *analytics.Service // also counts the events of shipped apps
+	GatewayUsage *usage.Service
+	Pages        *connpage.Service
+	// Telemetry stores usage events.
+	Telemetry *telemetry.Service
 	// SiteURL is the URL of the website; BaseURL is the URL of this API.
 	SiteURL string
 	BaseURL string
@@ -124,7 +113,7 @@ func (a *API) TooMany(w http.ResponseWriter, r *http.Request) {
 		httpjson.AllowAnyOrigin(w)
 	}
 	a.fail(w, r, rateLimited(time.Second, "too many requests from this address are in progress",
-		"wait %d s and try again, with fewer requests at the same time"))
+		"Wait %d s and try again, with fewer requests at the same time."))
 }
 
 // anyAPI matches requests without a route, so that they also get a problem document.
@@ -134,12 +123,12 @@ func (a *API) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux
 	allow := httpjson.AllowedMethods(mux, r, anyAPI)
 	if len(allow) > 0 {
 		w.Header().Set("Allow", strings.Join(allow, ", "))
-		a.fail(w, r, refusal(backendapi.CodeMethodNotAllowed,
-			clip(r.Method, 20)+" is not for "+clip(r.URL.Path, 100), "use "+strings.Join(allow, " or ")))
+		a.fail(w, r, problem.New(problem.CodeMethodNotAllowed,
+			clip(r.Method, 20)+" is not for "+clip(r.URL.Path, 100), "Use "+strings.Join(allow, " or ")+"."))
 		return
 	}
-	a.fail(w, r, refusal(backendapi.CodeNotFound, "there is no "+r.Method+" "+clip(r.URL.Path, 100),
-		"check the path and the method; GET "+backendapi.PathHealth+" says which service this is"))
+	a.fail(w, r, problem.New(problem.CodeNotFound, "there is no "+r.Method+" "+clip(r.URL.Path, 100),
+		"Check the path and the method; GET "+backendapi.PathHealth+" tells which service this is."))
 }
 
 // whoAmI returns the account of the caller's token. It includes the e-mail address, because the caller belongs to that
@@ -155,8 +144,8 @@ func (a *API) whoAmI(c *call) (any, error) {
 	return answer, err
 }
 
-// revokeOwnLink revokes the link of the caller's token. Clients call it when they log out and after they are linked
-// again.
+// revokeOwnLink revokes the link of the caller's token. Clients call it when they log out, and after they have been
+// linked again.
 func (a *API) revokeOwnLink(c *call) (any, error) {
 	ctx := link.WithAddress(c.Context(), a.ClientIP(c.Request))
 	err := a.Links.RevokeLink(ctx, c.who.AccountID, c.who.LinkID, c.by())
@@ -197,7 +186,7 @@ func (a *API) ready() error {
 	return r.err
 }
 
-// health is cheap enough for load balancers to call without limit.
+// health serves GET /api/health, which is cheap enough for load balancers to poll.
 func (a *API) health(c *call) (any, error) {
 	ok := a.ready() == nil
 	if !ok {
@@ -230,7 +219,8 @@ func timeOrNull(t time.Time) *string {
 
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// answer writes v as JSON and forbids caching. It writes no body if the status is 204.
+// answer writes v as JSON with a header that forbids caching. It writes no body if the status is
+// 204.
 func (a *API) answer(w http.ResponseWriter, status int, v any) { httpjson.Write(w, a.Log, status, v) }
 
 func clip(s string, limit int) string { return httpjson.Clip(s, limit) }

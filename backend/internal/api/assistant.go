@@ -1,25 +1,14 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
 
 	"github.com/service-dev/service/backend/internal/assistant"
-	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/proto/backendapi"
 )
-
-// Assistant reads and changes the config of a project's assistant.
-type Assistant interface {
-	Get(ctx context.Context, accountID, project string) (assistant.Config, error)
-	Change(ctx context.Context, accountID, project string, c assistant.Change, by audit.Actor) (
-		before, after assistant.Config, err error)
-	Choices(ctx context.Context, accountID, project string) (assistant.Catalogue, error)
-	Cost(assistant.Config) *int64
-}
 
 func (a *API) getAssistant(c *call) (any, error) {
 	config, err := a.Assistant.Get(c.Context(), c.who.AccountID, c.project.ID)
@@ -62,7 +51,7 @@ func (a *API) changeAssistant(c *call) (any, error) {
 }
 
 // redact prevents a refusal from revealing a conversation model that the grants hide. The model's list of voices, or a
-// note that it is no longer offered, would identify it.
+// note that it is no longer offered, would reveal the model.
 func redact(err error, g grants.Grants) error {
 	var invalid *assistant.InvalidError
 	if !errors.As(err, &invalid) || invalid.Tells == "" || g.Of(grants.Assistant, invalid.Tells).Allows(grants.Read) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/internal/credential"
 	"github.com/service-dev/service/proto/backendapi"
@@ -61,7 +62,7 @@ func TestHeadersOfAccountRoutes(t *testing.T) {
 			}
 		})
 	}
-	if n, err := w.store.PendingCodes(t.Context(), w.now()); err != nil || n != 0 {
+	if n, err := link.NewStore(w.db).PendingCodes(t.Context(), w.now()); err != nil || n != 0 {
 		t.Errorf("%d codes were issued for malformed requests (error %v), want none", n, err)
 	}
 }

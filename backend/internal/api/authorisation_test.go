@@ -19,7 +19,6 @@ import (
 	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/grants"
-	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -91,7 +90,7 @@ func newMatrix(t *testing.T) *matrix {
 	t.Helper()
 	m := &matrix{world: newWorld(t, func(o *Options) {
 		o.CodesPerMinute = 100_000
-		o.Sessions.(*sessions.Service).PerMinute = 100_000
+		o.Sessions.PerMinute = 100_000
 	})}
 	m.bob = m.person("7d1b0c58-6e5b-4c0e-8e11-0c6d9a1fb002", "bob")
 	carol := m.person("7d1b0c58-6e5b-4c0e-8e11-0c6d9a1fb003", "carol")

@@ -1,25 +1,15 @@
 package api
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/connpage"
 	"github.com/service-dev/service/proto/backendapi"
 )
-
-// ConnectionPages reads and changes connection pages.
-type ConnectionPages interface {
-	Get(ctx context.Context, accountID, project string) (connpage.Page, error)
-	Change(ctx context.Context, accountID, project string, c connpage.Change, by audit.Actor) (before,
-		after connpage.Page, err error)
-	File(connpage.Page) (name string, html []byte, err error)
-}
 
 func (a *API) getConnectionPage(c *call) (any, error) {
 	p, err := a.Pages.Get(c.Context(), c.who.AccountID, c.project.ID)
@@ -51,7 +41,7 @@ func (a *API) changeConnectionPage(c *call, body backendapi.ConnectionPageChange
 	return answer, nil
 }
 
-// changedFields returns the JSON names of the given fields that differ between two records of a type.
+// changedFields returns the fields in names, by their JSON names, that differ between two records.
 func changedFields[T any](before, after T, names []string) []string {
 	var changed []string
 	was, is := reflect.ValueOf(before), reflect.ValueOf(after)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -32,7 +33,7 @@ func (p *onePage) Watch(string, string) (<-chan struct{}, func(), error) { retur
 
 func TestControlRoute(t *testing.T) {
 	page := &onePage{}
-	w := newWorld(t, func(o *Options) { o.Sessions.(*sessions.Service).Live = page })
+	w := newWorld(t, func(o *Options) { o.Sessions.Live = page })
 	bearer := "Bearer " + w.link()
 	var s backendapi.CreatedSession
 	w.call("POST", backendapi.PathSessions, `{"project":"com.example.app"}`, "Authorization",
@@ -55,19 +56,19 @@ func TestControlRoute(t *testing.T) {
 	tooBig := `{"type":"sim.camera","payload":{},"media":"` + base64.StdEncoding.EncodeToString(append(picture, 'x')) +
 		`"}`
 	w.call("POST", path, tooBig, "Authorization", bearer).problem(http.StatusRequestEntityTooLarge,
-		backendapi.CodeTooLarge)
+		problem.CodeRequestTooLarge)
 	w.call("POST", path, `{"type":"`+strings.Repeat("x", 2<<20)+`"}`, "Authorization",
-		bearer).problem(http.StatusRequestEntityTooLarge, backendapi.CodeTooLarge)
+		bearer).problem(http.StatusRequestEntityTooLarge, problem.CodeRequestTooLarge)
 	w.call("POST", path, `{"type":"sim.state"}`, backendapi.HeaderInstallID, installID).authRequired()
 
 	page.err = sessions.ErrNoAnswer
 	if p := w.call("POST", path, `{"type":"sim.state"}`, "Authorization", bearer).problem(http.StatusGatewayTimeout,
-		backendapi.CodeTimeout); !p.Retryable {
+		problem.CodeTimeout); !p.Retryable {
 		t.Error("got a timeout of the page that is not retryable, want a retryable one")
 	}
 	page.err = sessions.ErrTooManyWaiters
 	w.call("GET", backendapi.PathSessions+"/"+s.SessionID+"/events?waitMs=1", "", "Authorization",
-		bearer).problem(http.StatusTooManyRequests, backendapi.CodeRateLimited)
+		bearer).problem(http.StatusTooManyRequests, problem.CodeRateLimited)
 	w.call("GET", backendapi.PathSessions+"/"+s.SessionID+"/events?waitMs=x", "", "Authorization",
-		bearer).problem(http.StatusBadRequest, backendapi.CodeInvalidRequest)
+		bearer).problem(http.StatusBadRequest, problem.CodeInvalidRequest)
 }

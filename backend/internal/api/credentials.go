@@ -1,22 +1,13 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"strings"
 
-	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/credentials"
 	"github.com/service-dev/service/proto/backendapi"
 )
-
-// Credentials lists credentials and creates links to pages on which users enter them. Credential values never pass
-// through this API.
-type Credentials interface {
-	Status(ctx context.Context, accountID, project string) ([]credentials.Credential, error)
-	NewLink(ctx context.Context, accountID, project, provider string, by audit.Actor) (credentials.Link, error)
-}
 
 func (a *API) listCredentials(c *call) (any, error) {
 	all, err := a.Credentials.Status(c.Context(), c.who.AccountID, c.project.ID)

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/service-dev/service/backend/internal/httpjson"
-	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // maxBody is the largest request body in bytes.
@@ -38,22 +38,23 @@ func withBody[T any](handle func(c *call, body T) (any, error)) func(*call) (any
 	}
 }
 
-// readBody reads a JSON body of at most limit bytes. It returns a *Refusal on failure.
+// readBody reads a JSON body of at most limit bytes. It returns a *problem.Error on failure.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	data, err := httpjson.ReadBody(w, r, limit)
 	switch {
 	case errors.Is(err, httpjson.ErrTooLarge):
-		return nil, refusal(backendapi.CodeTooLarge, fmt.Sprintf("the body is over %d KB", limit>>10), "send a smaller one")
+		return nil, problem.New(problem.CodeRequestTooLarge, fmt.Sprintf("the body is over %d KB", limit>>10),
+			"Send a smaller one.")
 	case errors.Is(err, httpjson.ErrNotJSON):
 		return nil, notJSON
 	case err != nil:
-		return nil, invalidRequest("the body ended early", "send it again")
+		return nil, invalidRequest("the body ended early", "Send it again.")
 	}
 	return data, nil
 }
 
-var notJSON = refusal(backendapi.CodeUnsupportedMedia, "the body is not application/json",
-	"set Content-Type: application/json")
+var notJSON = problem.New(problem.CodeUnsupportedMedia, "the body must be application/json",
+	"Set Content-Type: application/json.")
 
 func decodeBytes(data []byte, into any) error {
 	if decodeFlat(data, into) {
@@ -69,8 +70,8 @@ func decodeBytes(data []byte, into any) error {
 	return nil
 }
 
-func invalidBody(what string) *Refusal {
-	return invalidRequest(what, "send one JSON object with the documented fields only")
+func invalidBody(what string) *problem.Error {
+	return invalidRequest(what, "Send one JSON object with the documented fields only.")
 }
 
 func reason(err error) string {
@@ -79,12 +80,12 @@ func reason(err error) string {
 	case errors.As(err, &wrong) && wrong.Field != "":
 		return "the field " + clip(wrong.Field, 60) + " has the wrong type"
 	case errors.As(err, &wrong):
-		return "the body is not a JSON object"
+		return "the body must be a JSON object"
 	}
 	return "the body is not JSON"
 }
 
-// errMalformed stops the field check; the decoder then reports the mistake.
+// errMalformed stops the field check, so that the decoder reports the mistake.
 var errMalformed = errors.New("malformed body")
 
 // checkFields reads one value of type t. It refuses field names that are unknown, differ in case or occur twice, at any

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// decodeFlat is a fast path that decodes an object of plain strings into a struct of strings. Waiting clients poll with
-// such objects, and decodeBytes would read them twice. It returns false for any other input, valid or not. If it
+// decodeFlat is a fast path that decodes an object of plain strings into a struct of strings. Clients that wait poll
+// with such objects, which decodeBytes would read twice. It returns false for any other input, valid or not. If it
 // returns true, the value is the same as with decodeBytes.
 func decodeFlat(data []byte, into any) bool {
 	v := reflect.ValueOf(into).Elem()

@@ -15,7 +15,7 @@ import (
 // issueCode serves POST /api/auth/device/code.
 func (a *API) issueCode(c *call, body backendapi.DeviceCodeRequest) (any, error) {
 	if body.Scope != backendapi.ScopeAccountFull {
-		return nil, invalidRequest("scope must be "+backendapi.ScopeAccountFull, `send {"scope":"account_full"}`)
+		return nil, invalidRequest("scope must be "+backendapi.ScopeAccountFull, `Send {"scope":"account_full"}.`)
 	}
 	return a.startCode(c.Request)
 }
@@ -45,7 +45,7 @@ func (a *API) startCode(r *http.Request) (backendapi.DeviceCode, error) {
 // guessesPerMinute is how many unknown codes one address may poll per minute before its polls are queued.
 const guessesPerMinute = 60
 
-// guessBounds restricts each address to a small part of the total.
+// guessBounds limits each address to a small part of the total.
 var guessBounds = limit.Bounds{Running: 16, RunningEach: 2, Waiting: 1024, WaitingEach: 64}
 
 // withCode calls ask with the code in the request. Once an address has polled too many unknown codes, its later calls,
@@ -55,7 +55,7 @@ func withCode[T any](
 ) (answer T, err error) {
 	if body.DeviceCode == "" {
 		return answer, invalidRequest("deviceCode is missing",
-			"send the deviceCode that "+backendapi.PathDeviceCode+" returned")
+			"Send the deviceCode that "+backendapi.PathDeviceCode+" returned.")
 	}
 	ip := a.ClientIP(c.Request)
 	ctx := link.WithAddress(c.Context(), ip)

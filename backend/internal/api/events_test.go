@@ -26,7 +26,7 @@ func TestEvents_LargeRowsArePaged(t *testing.T) {
 		rows[i] = sessions.Row{SessionID: s.SessionID, Event: glasses.Event{Kind: glasses.KindEvent, Chip: glasses.ChipCustom,
 			Type: "com.example.big", ID: fmt.Sprint("a", i), Sender: glasses.SenderApp, At: 1, Payload: payload}}
 	}
-	if err := w.store.AppendEvents(t.Context(), rows, sessions.DefaultQuota); err != nil {
+	if err := sessions.NewStore(w.db).AppendEvents(t.Context(), rows, sessions.DefaultQuota); err != nil {
 		t.Fatal(err)
 	}
 	got, since := 0, int64(0)

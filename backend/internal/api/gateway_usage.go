@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"net/url"
 	"time"
 
@@ -11,11 +10,6 @@ import (
 	"github.com/service-dev/service/backend/internal/usage"
 	"github.com/service-dev/service/proto/backendapi"
 )
-
-// GatewayUsage reports the cost of a project's calls through the AI gateway.
-type GatewayUsage interface {
-	Report(ctx context.Context, accountID, project string, q usage.Query) (usage.Report, error)
-}
 
 // usageFields returns the assistant field whose grant the report needs.
 func usageFields(*call) ([]string, error) { return []string{grants.GatewayUsage}, nil }
@@ -38,7 +32,7 @@ const maxHours = 7 * 24
 // usageQuery reads ?range and ?interval. The default is the last 7 days by day.
 func usageQuery(values url.Values) (q usage.Query, err error) {
 	bad := func(what string) (usage.Query, error) {
-		return q, invalidRequest(what, "send range=24h, 7d, 30d or 90d; interval=hour, up to 7d, or day")
+		return q, invalidRequest(what, "Send range=24h, 7d, 30d or 90d; interval=hour, up to 7d, or day.")
 	}
 	name, interval := values.Get("range"), values.Get("interval")
 	if !values.Has("range") {
@@ -46,7 +40,7 @@ func usageQuery(values url.Values) (q usage.Query, err error) {
 	}
 	span, ok := ranges[name]
 	if !ok {
-		return bad("range is not one of 24h, 7d, 30d, 90d")
+		return bad("range must be 24h, 7d, 30d or 90d")
 	}
 	switch {
 	case interval == "hour" || !values.Has("interval") && name == "24h":
@@ -57,14 +51,14 @@ func usageQuery(values url.Values) (q usage.Query, err error) {
 	case interval == "day" || !values.Has("interval"):
 		q = usage.Query{Unit: usage.Day, Points: int(span / (24 * time.Hour))}
 	default:
-		return bad("interval is not hour or day")
+		return bad("interval must be hour or day")
 	}
 	return q, nil
 }
 
 // usageOf returns the parts of a report that the grants show to an agent. Without the grant for the text model, it
-// omits the names of the models that answered. Without the grant for credentials, it hides whether the project has a
-// key.
+// omits the names of the models that were called. Without the grant for credentials, it hides whether the project
+// has a key.
 func usageOf(project string, r usage.Report, g grants.Grants) backendapi.GatewayUsage {
 	showModel := g.Of(grants.Assistant, grants.TextModel).Allows(grants.Read)
 	out := backendapi.GatewayUsage{

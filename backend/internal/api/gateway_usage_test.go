@@ -1,26 +1,45 @@
 package api
 
 import (
-	"context"
+	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/grants"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
 const usagePath = appPath + backendapi.PathGatewayUsage
 
-// twoModels lists assistant, whose model has no price, and a second model that can be called.
-type twoModels struct{}
+// twoModels is a catalogue with a default model that has no price, and a second model that can be called. %s is the
+// file with the operator's key.
+const twoModels = `default_model: chosen-model
+providers: [{id: paid, base_url: "https://ai.example", key_file: '%s'}]
+models:
+  - {id: chosen-model, provider: paid, api: chat, context_tokens: 1000, output_tokens: 100}
+  - {id: other-model, provider: paid, api: messages, context_tokens: 1000, output_tokens: 100,
+     prices_micro_usd_per_million: {text_in: 1, text_cached: 1, text_cache_write: 1, text_out: 1}}
+`
 
-func (twoModels) Available(context.Context, gateway.Caller) ([]gateway.Availability, error) {
-	p := &gateway.Provider{}
-	secret := &gateway.Model{ID: "chosen-model", API: "chat", Provider: p}
-	return []gateway.Availability{{ID: gateway.Assistant, Model: secret, Why: "chosen-model has no price"},
-		{ID: "other-model", Model: &gateway.Model{ID: "other-model", API: "messages", Provider: p}}}, nil
+func (w *world) models() *gateway.Service {
+	w.Helper()
+	dir := w.TempDir()
+	key, file := filepath.Join(dir, "key"), filepath.Join(dir, "gateway.yaml")
+	for name, text := range map[string]string{key: "sk-operator", file: fmt.Sprintf(twoModels, key)} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			w.Fatal(err)
+		}
+	}
+	catalogue, err := gateway.LoadCatalogue(file)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return gateway.New(gateway.Options{Catalogue: catalogue, Now: w.now})
 }
 
 func TestGatewayUsage_Queries(t *testing.T) {
@@ -47,7 +66,7 @@ func TestGatewayUsage_Queries(t *testing.T) {
 	}
 	for _, query := range []string{"?range=1y", "?range=", "?interval=week", "?interval=", "?range=30d&interval=hour",
 		"?from=2026-01-01T00:00:00Z", "?range=7d&range=7d"} {
-		p := w.call("GET", usagePath+query, "", bearer...).problem(http.StatusBadRequest, backendapi.CodeInvalidRequest)
+		p := w.call("GET", usagePath+query, "", bearer...).problem(http.StatusBadRequest, problem.CodeInvalidRequest)
 		if p.FixHint == "" {
 			t.Errorf("%s: got %+v, want a hint", query, p)
 		}
@@ -57,6 +76,11 @@ func TestGatewayUsage_Queries(t *testing.T) {
 // The report needs only the grant of its own field. Values hidden by other grants are null, and no text contains them.
 func TestGatewayUsage_Grants(t *testing.T) {
 	w, bearer := newAgent(t)
+	var open backendapi.GatewayUsage
+	w.call("GET", usagePath, "", bearer...).is(http.StatusOK).into(&open)
+	if why := open.Models[0].Why; why == nil || !strings.Contains(*why, "chosen-model") {
+		t.Errorf("got %+v, want the reason why assistant cannot be called", open.Models[0])
+	}
 	w.grant(func(g *grants.Grants) {
 		for _, f := range grants.Settings() {
 			g.Assistant[f] = grants.Off
@@ -68,8 +92,8 @@ func TestGatewayUsage_Grants(t *testing.T) {
 	got.into(&u)
 	if u.ByModel != nil || u.BySource != nil || u.KeySource != nil ||
 		u.Models[0].Resolves != nil || u.Models[0].Why != nil ||
-		u.Models[0].API != nil || u.Models[0].Available || *u.Models[1].API != "messages" ||
-		strings.Contains(string(got.body), "chosen-model") {
+		u.Models[0].API != nil || u.Models[0].Available || *u.Models[2].API != "messages" ||
+		strings.Count(string(got.body), "chosen-model") != 1 { // its own entry in the list of models
 		t.Errorf("got %s, want the hidden values omitted", got.body)
 	}
 	w.call("GET", assistPath, "", bearer...).is(http.StatusForbidden)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,18 +16,9 @@ import (
 	"github.com/service-dev/service/backend/internal/analytics"
 	"github.com/service-dev/service/backend/internal/httpjson"
 	"github.com/service-dev/service/backend/internal/projects"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
-
-// ProjectKeys finds the owner of a project key. It returns projects.ErrUnknownKey for an unknown or revoked key.
-type ProjectKeys interface {
-	Authenticate(ctx context.Context, key string) (projects.KeyOwner, error)
-}
-
-// Ingester counts the events of shipped apps.
-type Ingester interface {
-	Ingest(ctx context.Context, account, project string, events []analytics.Event) (analytics.Accepted, error)
-}
 
 const (
 	batchesPerMinute = 600                            // per project key: a thousand installs at 5 events a second each
@@ -38,9 +28,6 @@ const (
 // ingestRoutes returns the routes for events of shipped apps. Apps in browsers may send from any origin: the key alone
 // authorises the request, and there is no cookie to misuse.
 func (a *API) ingestRoutes() []route {
-	if a.Keys == nil || a.Ingest == nil {
-		return nil
-	}
 	return []route{
 		{method: http.MethodPost, path: backendapi.PathIngest, level: appKey, raw: a.ingest},
 		{method: http.MethodOptions, path: backendapi.PathIngest, level: anyone, raw: allowAnyOrigin},
@@ -61,7 +48,7 @@ func (a *API) ingest(w http.ResponseWriter, r *http.Request) {
 	}
 	if wait := a.batches.Take(owner.KeyID); wait > 0 {
 		a.fail(w, r, rateLimited(wait, "too many batches with this project key",
-			"put more events into each batch and wait %d s"))
+			"Put more events into each batch and wait %d s."))
 		return
 	}
 	accepted, err := a.ingestBatch(w, r, owner)
@@ -81,7 +68,7 @@ func (a *API) ingestBatch(w http.ResponseWriter, r *http.Request, owner projects
 	if err != nil {
 		return nil, err
 	}
-	done, err := a.Ingest.Ingest(r.Context(), owner.AccountID, owner.Project, b.events)
+	done, err := a.Analytics.Ingest(r.Context(), owner.AccountID, owner.Project, b.events)
 	if errors.Is(err, analytics.ErrNoProject) {
 		return nil, invalidKey("the project that this key belongs to no longer exists")
 	}
@@ -93,16 +80,16 @@ func (a *API) keyOwner(r *http.Request) (projects.KeyOwner, error) {
 	if !ok {
 		return projects.KeyOwner{}, invalidKey("the request has no project key")
 	}
-	owner, err := a.Keys.Authenticate(r.Context(), key)
+	owner, err := a.Projects.Authenticate(r.Context(), key)
 	if errors.Is(err, projects.ErrUnknownKey) {
 		return owner, invalidKey("the project key is unknown or revoked")
 	}
 	return owner, err
 }
 
-func invalidKey(what string) *Refusal {
-	return refusal(backendapi.CodeInvalidKey, what,
-		"send Authorization: Bearer <project key>; create and revoke keys on the project's page")
+func invalidKey(what string) *problem.Error {
+	return problem.New(problem.CodeInvalidKey, what,
+		"Send Authorization: Bearer <project key>; create and revoke keys on the project's page.")
 }
 
 // readBatch reads and decompresses the body, which is limited to MaxBatchBytes before and after decompression.
@@ -116,25 +103,26 @@ func readBatch(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case "gzip":
 		unpacked, err := gzip.NewReader(body)
 		if err != nil {
-			return nil, invalidRequest("the body is not gzip", "compress it with gzip, or send no Content-Encoding")
+			return nil, invalidRequest("the body is not gzip", "Compress it with gzip, or send no Content-Encoding.")
 		}
 		body = io.LimitReader(unpacked, backendapi.MaxBatchBytes+1)
 	default:
-		return nil, refusal(backendapi.CodeUnsupportedMedia, "the Content-Encoding is not gzip",
-			"send gzip, or no Content-Encoding")
+		return nil, problem.New(problem.CodeUnsupportedMedia, "the Content-Encoding must be gzip",
+			"Send gzip, or no Content-Encoding.")
 	}
 	data, err := httpjson.ReadAll(r, body, backendapi.MaxBatchBytes)
 	if errors.Is(err, httpjson.ErrTooLarge) {
-		return nil, refusal(backendapi.CodeTooLarge,
-			fmt.Sprintf("the batch is over %d KB", backendapi.MaxBatchBytes>>10), "send it in parts")
+		return nil, problem.New(problem.CodeRequestTooLarge,
+			fmt.Sprintf("the batch is over %d KB", backendapi.MaxBatchBytes>>10), "Send it in parts.")
 	}
 	if err != nil {
-		return nil, invalidRequest("the body ended early", "send it again; events already counted are not counted twice")
+		return nil, invalidRequest("the body ended early", "Send it again; events already counted are not counted twice.")
 	}
 	return data, nil
 }
 
-// batch is a decoded body. index holds each event's position in the body, or is nil if all events are valid.
+// batch is a decoded body. index contains each event's position in the body; it is nil if all events are
+// valid.
 type batch struct {
 	events []analytics.Event
 	index  []int
@@ -173,9 +161,9 @@ func decodeAny(data []byte) (batch, error) {
 	return b, nil
 }
 
-func tooManyEvents() *Refusal {
-	return refusal(backendapi.CodeTooLarge,
-		fmt.Sprintf("the batch has more than %d events", backendapi.MaxBatchEvents), "send it in parts")
+func tooManyEvents() *problem.Error {
+	return problem.New(problem.CodeRequestTooLarge,
+		fmt.Sprintf("the batch contains more than %d events", backendapi.MaxBatchEvents), "Send it in parts.")
 }
 
 // decodeEach decodes a batch event by event. decodeBatch uses it if any value has the wrong type.
@@ -195,7 +183,7 @@ func decodeEach(data []byte) (batch, error) {
 		if err := json.Unmarshal(raw, &e); err != nil {
 			why := reason(err)
 			if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) && wrong.Field == "" {
-				why = "the event is not an object"
+				why = "the event must be an object"
 			}
 			b.broken = append(b.broken, backendapi.AnalyticsRejected{Index: i, Reason: why})
 			continue

@@ -16,14 +16,13 @@ import (
 	"github.com/service-dev/service/backend/internal/analytics"
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/docs"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
 // shipped returns a world in which an app uploads batches with a project key.
 func shipped(t *testing.T) (w *world, key string) {
-	w = newWorld(t, func(o *Options) {
-		o.Keys, o.Ingest = o.Projects.(ProjectKeys), o.Analytics.(*analytics.Service)
-	})
+	w = newWorld(t)
 	k, err := w.projects.MintKey(t.Context(), w.ada.ID, "com.example.hello", "shipped", audit.Person())
 	if err != nil {
 		t.Fatal(err)
@@ -112,23 +111,23 @@ func TestIngestRefusals(t *testing.T) {
 		status int
 		code   string
 	}{
-		"no key":          {w.batch("a"), []string{"Authorization", ""}, 401, backendapi.CodeInvalidKey},
-		"a foreign token": {w.batch("a"), []string{"Authorization", "Bearer svc_x"}, 401, backendapi.CodeInvalidKey},
-		"an altered key":  {w.batch("a"), []string{"Authorization", "Bearer " + key + "x"}, 401, backendapi.CodeInvalidKey},
-		"text":            {w.batch("a"), []string{"Content-Type", "text/plain"}, 415, backendapi.CodeUnsupportedMedia},
-		"brotli":          {w.batch("a"), []string{"Content-Encoding", "br"}, 415, backendapi.CodeUnsupportedMedia},
-		"no gzip":         {w.batch("a"), []string{"Content-Encoding", "gzip"}, 400, backendapi.CodeInvalidRequest},
+		"no key":          {w.batch("a"), []string{"Authorization", ""}, 401, problem.CodeInvalidKey},
+		"a foreign token": {w.batch("a"), []string{"Authorization", "Bearer svc_x"}, 401, problem.CodeInvalidKey},
+		"an altered key":  {w.batch("a"), []string{"Authorization", "Bearer " + key + "x"}, 401, problem.CodeInvalidKey},
+		"text":            {w.batch("a"), []string{"Content-Type", "text/plain"}, 415, problem.CodeUnsupportedMedia},
+		"brotli":          {w.batch("a"), []string{"Content-Encoding", "br"}, 415, problem.CodeUnsupportedMedia},
+		"no gzip":         {w.batch("a"), []string{"Content-Encoding", "gzip"}, 400, problem.CodeInvalidRequest},
 		"cut gzip": {packed(w.batch("a"))[:20], []string{"Content-Encoding", "gzip"}, 400,
-			backendapi.CodeInvalidRequest},
+			problem.CodeInvalidRequest},
 		"a bomb": {packed(bytes.Repeat([]byte(" "), 8<<20)), []string{"Content-Encoding", "gzip"}, 413,
-			backendapi.CodeTooLarge},
-		"too long":        {bytes.Repeat([]byte(" "), backendapi.MaxBatchBytes+1), nil, 413, backendapi.CodeTooLarge},
-		"too many events": {w.batch(many...), nil, 413, backendapi.CodeTooLarge},
+			problem.CodeRequestTooLarge},
+		"too long":        {bytes.Repeat([]byte(" "), backendapi.MaxBatchBytes+1), nil, 413, problem.CodeRequestTooLarge},
+		"too many events": {w.batch(many...), nil, 413, problem.CodeRequestTooLarge},
 		"too many values": {[]byte(`{"events":[` + strings.Repeat("1,", 100_000) + `1]}`), nil, 413,
-			backendapi.CodeTooLarge},
-		"no JSON":          {[]byte("{"), nil, 400, backendapi.CodeInvalidRequest},
-		"events no list":   {[]byte(`{"events":7}`), nil, 400, backendapi.CodeInvalidRequest},
-		"a list and no {}": {[]byte(`[]`), nil, 400, backendapi.CodeInvalidRequest},
+			problem.CodeRequestTooLarge},
+		"no JSON":          {[]byte("{"), nil, 400, problem.CodeInvalidRequest},
+		"events no list":   {[]byte(`{"events":7}`), nil, 400, problem.CodeInvalidRequest},
+		"a list and no {}": {[]byte(`[]`), nil, 400, problem.CodeInvalidRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rec := w.send(key, c.body, c.header...)

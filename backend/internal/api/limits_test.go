@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/internal/buildinfo"
 	"github.com/service-dev/service/proto/backendapi"
 )
@@ -42,7 +43,7 @@ func TestDeviceCodes_AreLimitedPerAddress(t *testing.T) {
 				got.header.Get("Retry-After"), p)
 		}
 	}
-	if n, err := w.store.PendingCodes(t.Context(), w.now()); err != nil || n != limit {
+	if n, err := link.NewStore(w.db).PendingCodes(t.Context(), w.now()); err != nil || n != limit {
 		t.Errorf("%d codes stored (error %v), want one per accepted request", n, err)
 	}
 	w.pass(5 * time.Second)
@@ -148,7 +149,7 @@ func TestInternalErrors_AreNotRevealed(t *testing.T) {
 	w := newWorld(t)
 	token := w.link()
 	code := w.issue()
-	w.store.Close()
+	w.db.Close()
 	for _, got := range []answer{
 		w.poll(code.DeviceCode),
 		w.call("POST", backendapi.PathDeviceCode, `{"scope":"account_full"}`),

@@ -16,100 +16,80 @@ import (
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Refusal is an error of this API: a code, what happened, and what to do next.
-type Refusal struct {
-	Code, Message, FixHint string
-	RetryAfter             time.Duration
-	current                int64               // stored version, for a version conflict
-	denied                 *grants.DeniedError // the missing grant
-}
-
-// Error returns the message.
-func (e *Refusal) Error() string { return e.Message }
-
-func refusal(code, message, fixHint string) *Refusal {
-	return &Refusal{Code: code, Message: message, FixHint: fixHint}
-}
-
-func invalidRequest(message, fixHint string) *Refusal {
-	return refusal(backendapi.CodeInvalidRequest, message, fixHint)
+func invalidRequest(message, fixHint string) *problem.Error {
+	return problem.New(problem.CodeInvalidRequest, message, fixHint)
 }
 
 // rateLimited returns a refusal with a hint that contains the wait in seconds.
-func rateLimited(wait time.Duration, message, fixHint string) *Refusal {
-	return &Refusal{Code: backendapi.CodeRateLimited, Message: message, FixHint: fmt.Sprintf(fixHint, seconds(wait)),
+func rateLimited(wait time.Duration, message, fixHint string) *problem.Error {
+	return &problem.Error{Code: problem.CodeRateLimited, Message: message, FixHint: fmt.Sprintf(fixHint, seconds(wait)),
 		RetryAfter: wait}
 }
 
-func tooMany(wait time.Duration) *Refusal {
-	return rateLimited(wait, "too many requests from this address", "wait %d s and try again")
+func tooMany(wait time.Duration) *problem.Error {
+	return rateLimited(wait, "too many requests from this address", "Wait %d s and try again.")
 }
 
 func seconds(d time.Duration) int { return httpjson.Seconds(d) }
 
-// codeInfos maps each code to its status and title.
-var codeInfos = func() map[string]backendapi.CodeInfo {
-	all := map[string]backendapi.CodeInfo{}
-	for _, info := range backendapi.Codes() {
-		all[info.Code] = info
-	}
-	return all
-}()
-
 const (
-	startAgain   = "start again to get a new code"
-	correctField = "correct the field and try again"
+	startAgain   = "Start again to get a new code."
+	correctField = "Correct the field and try again."
 )
 
 var (
-	noProject = refusal(backendapi.CodeNotFound, "the account has no such project",
-		"list the projects for their app ids; a project is created with its first session or key")
+	noProject = problem.New(problem.CodeNotFound, "the account has no such project",
+		"List the projects for their app ids; a project is created with its first session or key.")
 
-	// refusals maps the features' errors that have no details to refusals.
+	// refusals maps errors of the features that contain no details to refusals.
 	refusals = []struct {
 		err     error
-		refusal *Refusal
+		refusal *problem.Error
 	}{
-		{link.ErrUnknown, refusal(backendapi.CodeUnknownDeviceCode,
+		{link.ErrUnknown, problem.New(problem.CodeUnknownDeviceCode,
 			"the device code is unknown or was already used", startAgain)},
-		{link.ErrExpired, refusal(backendapi.CodeDeviceCodeExpired, "the device code has expired", startAgain)},
-		{link.ErrDenied, refusal(backendapi.CodeDeviceCodeDenied,
-			"the person declined the request", "ask the person to try again and accept")},
+		{link.ErrExpired, problem.New(problem.CodeDeviceCodeExpired, "the device code has expired", startAgain)},
+		{link.ErrDenied, problem.New(problem.CodeDeviceCodeDenied,
+			"the user declined the request", "Ask the user to try again and accept.")},
 		{projects.ErrNotFound, noProject},
 		{assistant.ErrNoProject, noProject},
 		{connpage.ErrNotFound, noProject},
-		{projects.ErrTooManyProjects, refusal(backendapi.CodeConflict, "the account has reached its project limit",
-			"use an existing project, or ask the person to delete one in the dashboard")},
-		{projects.ErrTooManyKeys, refusal(backendapi.CodeTooManyKeys, "the project has reached its key limit",
-			"use an existing key, or ask the account's owner to revoke an unused one in the dashboard")},
-		{credentials.ErrNotConfigured, refusal(backendapi.CodeNotConfigured,
+		{projects.ErrTooManyProjects, problem.New(problem.CodeConflict, "the account has reached its project limit",
+			"Use an existing project, or ask the user to delete one in the dashboard.")},
+		{projects.ErrTooManyKeys, problem.New(problem.CodeTooManyKeys, "the project has reached its key limit",
+			"Use an existing key, or ask the account's owner to revoke an unused one in the dashboard.")},
+		{credentials.ErrNotConfigured, problem.New(problem.CodeNotConfigured,
 			"this backend stores no credentials: its operator has set no encryption key",
-			"ask the backend's operator to set credentials_key_file")},
-		{credentials.ErrUnknownProvider, refusal(backendapi.CodeNotFound, "this backend knows no such provider",
-			"list the project's credentials for the providers' ids")},
-		{sessions.ErrNotFound, refusal(backendapi.CodeNotFound, "there is no such session",
-			"list the sessions, or create one")},
-		{sessions.ErrClosed, refusal(backendapi.CodeConflict, "the session is closed", "create the session again")},
-		{sessions.ErrNoGlasses, refusal(backendapi.CodeNotConnected, "no simulator page of the session is open",
-			"open the session's page (sessionUrl) in a browser and try again")},
-		{sessions.ErrNoAnswer, refusal(backendapi.CodeTimeout, "the simulator page did not answer in time",
-			"bring the page to the front or reload it, and try again")},
-		{sessions.ErrUnavailable, &Refusal{Code: backendapi.CodeUnavailable,
-			Message: "the database is busy with another change of the same data", FixHint: "wait a second and try again",
+			"Ask the backend's operator to set credentials_key_file.")},
+		{credentials.ErrUnknownProvider, problem.New(problem.CodeNotFound, "this backend knows no such provider",
+			"List the project's credentials for the providers' ids.")},
+		{sessions.ErrNotFound, problem.New(problem.CodeNotFound, "there is no such session",
+			"List the sessions, or create one.")},
+		{sessions.ErrClosed, problem.New(problem.CodeConflict, "the session is closed", "Create the session again.")},
+		{sessions.ErrNoGlasses, problem.New(problem.CodeNotConnected, "no simulator page of the session is open",
+			"Open the session's page (sessionUrl) in a browser and try again.")},
+		{sessions.ErrNoAnswer, problem.New(problem.CodeTimeout, "the simulator page did not answer in time",
+			"Bring the page to the front or reload it, and try again.")},
+		{sessions.ErrUnavailable, &problem.Error{Code: problem.CodeUnavailable,
+			Message: "the database is busy with another change of the same data", FixHint: "Wait a second and try again.",
 			RetryAfter: time.Second}},
-		{sessions.ErrTooManyWaiters, &Refusal{Code: backendapi.CodeRateLimited,
-			Message: "too many requests are already waiting for events", FixHint: "ask again without waitMs, or later",
+		{sessions.ErrTooManyWaiters, &problem.Error{Code: problem.CodeRateLimited,
+			Message: "too many requests are already waiting for events", FixHint: "Ask again without waitMs, or later.",
 			RetryAfter: time.Second}},
 	}
 )
 
 // refusalOf converts a feature's error to a refusal. It returns nil for internal errors, whose text is only logged.
-func refusalOf(err error) *Refusal {
-	var own *Refusal
-	if errors.As(err, &own) {
+// It treats a problem with a cause as an internal error, because only failures of this backend have a cause.
+func refusalOf(err error) *problem.Error {
+	if own := problem.From(err); own != nil {
+		if own.Err != nil {
+			return nil
+		}
 		return own
 	}
 	for _, r := range refusals {
@@ -118,12 +98,12 @@ func refusalOf(err error) *Refusal {
 		}
 	}
 	if errors.Is(err, analytics.ErrInvalid) {
-		return invalidRequest(err.Error(), "request a past time of at most 90 days by day or 7 days by hour")
+		return invalidRequest(err.Error(), "Request a past time of at most 90 days by day or 7 days by hour.")
 	}
 	var paced *sessions.PacedError
 	if errors.As(err, &paced) {
 		return rateLimited(paced.Wait, "the account created too many sessions within a minute",
-			"wait %d s and try again, or continue with an open session")
+			"Wait %d s and try again, or continue with an open session.")
 	}
 	if e := conflictOf(err); e != nil {
 		return e
@@ -131,7 +111,7 @@ func refusalOf(err error) *Refusal {
 	return invalidOf(err)
 }
 
-func conflictOf(err error) *Refusal {
+func conflictOf(err error) *problem.Error {
 	var ofAssistant *assistant.ConflictError
 	var ofPage *connpage.ConflictError
 	switch {
@@ -143,7 +123,7 @@ func conflictOf(err error) *Refusal {
 	return nil
 }
 
-func invalidOf(err error) *Refusal {
+func invalidOf(err error) *problem.Error {
 	var ofProject *projects.InvalidError
 	var ofAssistant *assistant.InvalidError
 	var ofPage *connpage.InvalidError
@@ -152,7 +132,7 @@ func invalidOf(err error) *Refusal {
 	case errors.As(err, &ofProject):
 		return invalidRequest(ofProject.Message, correctField)
 	case errors.As(err, &ofAssistant):
-		return invalidRequest(ofAssistant.Message, "read the config for the valid ids in choices, and try again")
+		return invalidRequest(ofAssistant.Message, "Read the config for the valid ids in choices, and try again.")
 	case errors.As(err, &ofPage):
 		return invalidRequest(ofPage.Message, correctField)
 	case errors.As(err, &ofSession):
@@ -161,10 +141,10 @@ func invalidOf(err error) *Refusal {
 	return nil
 }
 
-func versionConflict(what string, current int64) *Refusal {
-	e := refusal(backendapi.CodeVersionConflict, fmt.Sprintf("%s is now at version %d", what, current),
-		"read it again, check that the change is still wanted, and send it with that version")
-	e.current = current
+func versionConflict(what string, current int64) *problem.Error {
+	e := problem.New(problem.CodeVersionConflict, fmt.Sprintf("%s is now at version %d", what, current),
+		"Read it again, check that the change is still wanted, and send it with that version.")
+	e.CurrentVersion = &current
 	return e
 }
 
@@ -179,7 +159,7 @@ var settings = map[string]string{
 }
 
 // permissionDenied returns a refusal that contains the account's current grant and where its owner can change it.
-func (a *API) permissionDenied(d *grants.DeniedError) *Refusal {
+func (a *API) permissionDenied(d *grants.DeniedError) *problem.Error {
 	setting := settings[string(d.Capability)]
 	if d.Field != "" {
 		setting += " > " + settings[d.Field]
@@ -188,32 +168,20 @@ func (a *API) permissionDenied(d *grants.DeniedError) *Refusal {
 	if d.Needed == grants.ReadWrite {
 		verb = "change"
 	}
-	e := refusal(backendapi.CodePermissionDenied,
+	e := problem.New(problem.CodePermissionDenied,
 		fmt.Sprintf("the account does not let agents %s %s of this project: it grants %s",
 			verb, setting, settings[string(d.Granted)]),
-		fmt.Sprintf("ask the account's owner to set %s to %s at %s/account/mcp-access; this takes effect with the next call",
+		fmt.Sprintf("Ask the account's owner to set %s to %s at %s/account/mcp-access; this takes effect with the next call.",
 			setting, settings[string(d.Needed)], a.SiteURL))
-	e.denied = d
+	e.Capability, e.Field, e.Needed, e.Granted = string(d.Capability), d.Field, string(d.Needed), string(d.Granted)
 	return e
 }
 
-// body returns the response body in the form required for the refusal's code.
-func (e *Refusal) body() any {
-	p := problem(e)
-	switch {
-	case e.denied != nil:
-		return backendapi.PermissionDenied{Problem: p, Project: e.denied.Project, Capability: string(e.denied.Capability),
-			Field: e.denied.Field, Needed: string(e.denied.Needed), Granted: string(e.denied.Granted)}
-	case e.Code == backendapi.CodeVersionConflict:
-		return backendapi.VersionConflict{Problem: p, CurrentVersion: e.current}
-	}
-	return p
-}
-
-func problem(e *Refusal) backendapi.Problem {
-	info, ok := codeInfos[e.Code]
-	if !ok {
-		info = codeInfos[backendapi.CodeInternal]
+// bodyOf returns the response body without the fields of some codes.
+func bodyOf(e *problem.Error) backendapi.Problem {
+	info := problem.Of(e.Code)
+	if info.Title == "" {
+		info = problem.Of(problem.CodeInternal)
 	}
 	return backendapi.Problem{Type: "about:blank", Title: info.Title, Status: info.Status, Code: e.Code,
 		Detail: e.Message, Retryable: info.Retryable, FixHint: e.FixHint}
@@ -231,12 +199,21 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 			return // the client has disconnected
 		}
 		a.Log.ErrorContext(r.Context(), "failed to serve request", "method", r.Method, "path", r.URL.Path, "err", err)
-		e = refusal(backendapi.CodeInternal, "the backend failed",
-			"try again; if it happens again, tell the operator when it happened")
+		e = problem.New(problem.CodeInternal, "the backend failed",
+			"Try again; if it happens again, tell the operator when it happened.")
 	}
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(seconds(e.RetryAfter)))
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
-	a.answer(w, problem(e).Status, e.body())
+	p := bodyOf(e)
+	switch {
+	case denied != nil:
+		a.answer(w, p.Status, backendapi.PermissionDenied{Problem: p, Project: denied.Project, Capability: e.Capability,
+			Field: e.Field, Needed: e.Needed, Granted: e.Granted})
+	case e.CurrentVersion != nil:
+		a.answer(w, p.Status, backendapi.VersionConflict{Problem: p, CurrentVersion: *e.CurrentVersion})
+	default:
+		a.answer(w, p.Status, p)
+	}
 }

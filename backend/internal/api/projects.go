@@ -1,23 +1,13 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 
-	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/proto/backendapi"
 )
-
-// Projects lists an account's projects and creates project keys.
-type Projects interface {
-	List(ctx context.Context, accountID string) ([]projects.Project, error)
-	// Get returns projects.ErrNotFound for another account's project too.
-	Get(ctx context.Context, accountID, id string) (projects.Project, error)
-	MintKey(ctx context.Context, accountID, id, name string, by audit.Actor) (projects.Key, error)
-}
 
 func (a *API) listProjects(c *call) (any, error) {
 	list, err := a.Projects.List(c.Context(), c.who.AccountID)
@@ -54,7 +44,7 @@ func list[T any](s []T) []T {
 	return s
 }
 
-// convert applies one to each element. The result is never nil.
+// convert returns the results of calling one for each element, never nil.
 func convert[S, T any](from []S, one func(S) T) []T {
 	to := make([]T, len(from))
 	for i, v := range from {
@@ -69,7 +59,7 @@ const keysPerMinute = 10
 func (a *API) mintKey(c *call, body backendapi.ProjectKeyRequest) (any, error) {
 	if wait := a.mints.Take(c.who.LinkID); wait > 0 {
 		return nil, rateLimited(wait, "too many project keys created with this link",
-			"use a key that you already created, or wait %d s")
+			"Use a key that you already created, or wait %d s.")
 	}
 	k, err := a.Projects.MintKey(c.Context(), c.who.AccountID, c.PathValue("project"), body.Name, c.by())
 	if err != nil {

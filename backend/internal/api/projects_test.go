@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/projects"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -31,7 +32,7 @@ func TestProjectKeys(t *testing.T) {
 	}
 	for body, path := range map[string]string{`{"name":""}`: keysPath, `{"name":"x"}`: backendapi.PathProjects +
 		"/nodots/keys", `{"nam":"x"}`: keysPath} {
-		w.call("POST", path, body, "Authorization", bearer).problem(http.StatusBadRequest, backendapi.CodeInvalidRequest)
+		w.call("POST", path, body, "Authorization", bearer).problem(http.StatusBadRequest, problem.CodeInvalidRequest)
 	}
 	for range projects.MaxKeys - 1 {
 		w.pass(time.Minute / keysPerMinute)
@@ -39,7 +40,7 @@ func TestProjectKeys(t *testing.T) {
 	}
 	w.pass(time.Minute / keysPerMinute)
 	w.call("POST", keysPath, `{"name":"x"}`, "Authorization", bearer).problem(http.StatusConflict,
-		backendapi.CodeTooManyKeys)
+		problem.CodeTooManyKeys)
 }
 
 // An agent that creates keys in a loop must neither fill the account's audit log nor keep the server busy.
@@ -51,7 +52,7 @@ func TestMintKey_IsLimitedPerLink(t *testing.T) {
 	for i := range keysPerMinute {
 		mint(i).is(http.StatusCreated)
 	}
-	if p := mint(keysPerMinute).problem(http.StatusTooManyRequests, backendapi.CodeRateLimited); !p.Retryable {
+	if p := mint(keysPerMinute).problem(http.StatusTooManyRequests, problem.CodeRateLimited); !p.Retryable {
 		t.Errorf("got %+v, want a retryable problem", p)
 	}
 	w.pass(time.Minute / keysPerMinute)

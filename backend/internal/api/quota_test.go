@@ -1,17 +1,20 @@
 package api
 
 import (
-	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -24,7 +27,7 @@ func TestSessions_AreRateLimited(t *testing.T) {
 		w.call("POST", backendapi.PathSessions, fresh, bearer...).is(http.StatusCreated)
 	}
 	got := w.call("POST", backendapi.PathSessions, fresh, bearer...)
-	p := got.problem(http.StatusTooManyRequests, backendapi.CodeRateLimited)
+	p := got.problem(http.StatusTooManyRequests, problem.CodeRateLimited)
 	wait, err := strconv.Atoi(got.header.Get("Retry-After"))
 	if err != nil || wait < 1 || wait > 60 || !p.Retryable {
 		t.Fatalf("got Retry-After %q, problem %+v, want 1 to 60 s and retryable", got.header.Get("Retry-After"), p)
@@ -48,7 +51,7 @@ func TestTruncatedCursor(t *testing.T) {
 	}
 	q := sessions.DefaultQuota
 	q.SessionRows = 10
-	if err := w.store.AppendEvents(t.Context(), rows, q); err != nil {
+	if err := sessions.NewStore(w.db).AppendEvents(t.Context(), rows, q); err != nil {
 		t.Fatal(err)
 	}
 	read := func(since int64) (page backendapi.EventPage) {
@@ -84,7 +87,7 @@ func TestSessionSecrets_AreRateLimited(t *testing.T) {
 		w.call("POST", path, "", bearer...).is(http.StatusCreated)
 	}
 	got := w.call("POST", path, "", bearer...)
-	got.problem(http.StatusTooManyRequests, backendapi.CodeRateLimited)
+	got.problem(http.StatusTooManyRequests, problem.CodeRateLimited)
 	wait, err := strconv.Atoi(got.header.Get("Retry-After"))
 	if err != nil || wait < 1 {
 		t.Fatalf("got Retry-After %q, want at least 1 s", got.header.Get("Retry-After"))
@@ -93,54 +96,51 @@ func TestSessionSecrets_AreRateLimited(t *testing.T) {
 	w.call("POST", path, "", bearer...).is(http.StatusCreated)
 }
 
-// slowSessions delays every creation of a session of one account.
-type slowSessions struct {
-	Sessions
-	account string
-	started chan struct{}
-	end     chan struct{}
+// slowBody is a request body that arrives only after end is closed.
+type slowBody struct {
+	io.Reader
+	started chan<- struct{}
+	end     <-chan struct{}
 }
 
-func (s slowSessions) Mint(
-	ctx context.Context, o sessions.Owner, r sessions.Request,
-) (sessions.Session, bool, error) {
-	if o.AccountID == s.account {
-		s.started <- struct{}{}
-		<-s.end
-	}
-	return s.Sessions.Mint(ctx, o, r)
+func (b *slowBody) Read(p []byte) (int, error) {
+	b.started <- struct{}{}
+	<-b.end
+	return b.Reader.Read(p)
 }
 
 // Only a few changes of one account run at the same time, so that it cannot hold all connections to the database. Reads
 // and changes of other accounts do not wait for them.
 func TestChanges_OfOneAccountHaveAShare(t *testing.T) {
-	slow := slowSessions{started: make(chan struct{}, 100), end: make(chan struct{})}
 	w := newWorld(t)
-	slow.Sessions, slow.account = w.api.Sessions, w.ada.ID
-	w.api.Sessions = slow
+	started, end := make(chan struct{}, 1000), make(chan struct{})
 	bearer := []string{"Authorization", "Bearer " + w.link()}
 	other := []string{"Authorization", "Bearer " + w.linkOf(w.person("7d1b0c58-6e5b-4c0e-8e11-0c6d9a1fb002", "bob"))}
 	const body = `{"project":"com.example.app"}`
 	var changes sync.WaitGroup
 	for range changeBounds.RunningEach + changeBounds.WaitingEach {
 		changes.Go(func() {
-			if got := w.call("POST", backendapi.PathSessions, body, bearer...); got.status/100 != 2 {
-				t.Errorf("a change that waited: got status %d, want success", got.status)
+			r := httptest.NewRequest("POST", backendapi.PathSessions, &slowBody{strings.NewReader(body), started, end})
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set(bearer[0], bearer[1])
+			rec := httptest.NewRecorder()
+			if w.mux.ServeHTTP(rec, r); rec.Code/100 != 2 {
+				t.Errorf("a change that waited: got status %d, want success", rec.Code)
 			}
 		})
 	}
 	for range changeBounds.RunningEach {
-		<-slow.started
+		<-started
 	}
 	for _, waiting := w.api.running.Used(); waiting < changeBounds.WaitingEach; _, waiting = w.api.running.Used() {
 		runtime.Gosched()
 	}
-	w.call("POST", backendapi.PathSessions, body, bearer...).problem(http.StatusTooManyRequests, backendapi.CodeRateLimited)
+	w.call("POST", backendapi.PathSessions, body, bearer...).problem(http.StatusTooManyRequests, problem.CodeRateLimited)
 	w.call("GET", backendapi.PathSessions, "", bearer...).is(http.StatusOK)
 	w.call("POST", backendapi.PathSessions, body, other...).is(http.StatusCreated)
-	if n := len(slow.started); n > 0 {
+	if n := len(started); n > 0 {
 		t.Errorf("%d changes of one account ran at the same time, want %d", n+changeBounds.RunningEach, changeBounds.RunningEach)
 	}
-	close(slow.end)
+	close(end)
 	changes.Wait()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/grants"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -21,7 +22,7 @@ func TestChanges_AreLimitedPerLink(t *testing.T) {
 	for version := range changesPerMinute {
 		change(version).is(http.StatusOK)
 	}
-	if p := change(changesPerMinute).problem(http.StatusTooManyRequests, backendapi.CodeRateLimited); !p.Retryable {
+	if p := change(changesPerMinute).problem(http.StatusTooManyRequests, problem.CodeRateLimited); !p.Retryable {
 		t.Errorf("got %+v, want a retryable problem", p)
 	}
 	w.call("GET", assistPath, "", bearer...).is(http.StatusOK)

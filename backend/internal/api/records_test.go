@@ -11,6 +11,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/grants"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -93,18 +94,18 @@ func TestAssistantConfig(t *testing.T) {
 	var conflict backendapi.VersionConflict
 	refused := w.call("PATCH", assistPath, `{"version":0,"sounds":true}`,
 		bearer...).is(http.StatusConflict).into(&conflict)
-	refused.whole(conflict.Problem, http.StatusConflict, backendapi.CodeVersionConflict)
+	refused.whole(conflict.Problem, http.StatusConflict, problem.CodeVersionConflict)
 	if conflict.CurrentVersion != 1 || !conflict.Retryable {
 		t.Errorf("got %+v, want a retryable conflict with version 1", conflict)
 	}
 	for _, body := range []string{`{"version":1}`, `{"version":1,"voice":"nobody"}`, `{"version":1,"voice":null}`,
 		`{"version":1,"voices":"x"}`,
 		`{"version":1,"realtimeModel":"realtime-thoughtful","voice":"harbor"}`, `[]`, `{"version":1,"sounds":"on"}`} {
-		w.call("PATCH", assistPath, body, bearer...).problem(http.StatusBadRequest, backendapi.CodeInvalidRequest)
+		w.call("PATCH", assistPath, body, bearer...).problem(http.StatusBadRequest, problem.CodeInvalidRequest)
 	}
 	w.call("PATCH", assistPath, `{"version":1,"voice":"harbor"}`, bearer...).is(http.StatusOK)
 	p := w.call("PATCH", assistPath, `{"version":2,"realtimeModel":"realtime-thoughtful"}`, bearer...)
-	if d := p.problem(http.StatusBadRequest, backendapi.CodeInvalidRequest); !strings.Contains(d.Detail,
+	if d := p.problem(http.StatusBadRequest, problem.CodeInvalidRequest); !strings.Contains(d.Detail,
 		"ember, willow, slate") {
 		t.Errorf("got detail %s, want the valid voices listed", d.Detail)
 	}
@@ -131,7 +132,7 @@ func TestAssistantGrants(t *testing.T) {
 	} {
 		var denied backendapi.PermissionDenied
 		refused := w.call("PATCH", assistPath, body, bearer...).is(http.StatusForbidden).into(&denied)
-		refused.whole(denied.Problem, http.StatusForbidden, backendapi.CodePermissionDenied)
+		refused.whole(denied.Problem, http.StatusForbidden, problem.CodePermissionDenied)
 		if denied.Project != app || denied.Capability != "assistant_config" || denied.Field != want[0] ||
 			denied.Needed != "read_write" ||
 			denied.Granted != want[1] || denied.Retryable {
@@ -221,9 +222,9 @@ func TestCredentialRoutes(t *testing.T) {
 	if strings.Contains(w.log.String(), strings.TrimPrefix(l.URL, site+"/account/credentials/")) {
 		t.Error("the log contains the link's ID")
 	}
-	w.call("POST", path, `{"value":"sk-1234"}`, bearer...).problem(http.StatusBadRequest, backendapi.CodeInvalidRequest)
+	w.call("POST", path, `{"value":"sk-1234"}`, bearer...).problem(http.StatusBadRequest, problem.CodeInvalidRequest)
 	w.call("POST", appPath+"/credentials/nobody/link", `{}`, bearer...).problem(http.StatusNotFound,
-		backendapi.CodeNotFound)
+		problem.CodeNotFound)
 	w.grant(func(g *grants.Grants) { g.Credentials = grants.Read })
 	var denied backendapi.PermissionDenied
 	w.call("POST", path, `{}`, bearer...).is(http.StatusForbidden).into(&denied)
@@ -254,11 +255,11 @@ func TestConnectionPageRoutes(t *testing.T) {
 		t.Errorf("got %+v, want version 1 with the change at the same URL", page)
 	}
 	w.call("PATCH", pagePath, `{"version":0,"title":"Again"}`, bearer...).problemLike(http.StatusConflict,
-		backendapi.CodeVersionConflict)
+		problem.CodeVersionConflict)
 	w.call("PATCH", pagePath, `{"version":1,"phrases":[{"phrase":"x","dose":"y"}]}`,
-		bearer...).problem(http.StatusBadRequest, backendapi.CodeInvalidRequest)
+		bearer...).problem(http.StatusBadRequest, problem.CodeInvalidRequest)
 	w.call("PATCH", pagePath, `{"version":1,"accent":"red"}`, bearer...).problem(http.StatusBadRequest,
-		backendapi.CodeInvalidRequest)
+		problem.CodeInvalidRequest)
 	var file backendapi.ConnectionPageFile
 	w.call("GET", pagePath+"/file", "", bearer...).is(http.StatusOK).into(&file)
 	sum := sha256.Sum256([]byte(file.HTML))
@@ -300,7 +301,7 @@ func TestAnalyticsQueries(t *testing.T) {
 			}
 			continue
 		}
-		got.problem(status, backendapi.CodeInvalidRequest)
+		got.problem(status, problem.CodeInvalidRequest)
 	}
 	for query, points := range map[string]int{"?range=24h": 24, "?range=7d": 7, "?range=7d&interval=hour": 168,
 		"?range=90d": 90, "": 7} {
@@ -311,7 +312,7 @@ func TestAnalyticsQueries(t *testing.T) {
 	}
 	for _, path := range []string{assistPath, pagePath, backendapi.PathProjects, backendapi.PathSessions, appPath +
 		"/credentials"} {
-		w.call("GET", path+"?x=1", "", bearer...).problem(http.StatusBadRequest, backendapi.CodeInvalidRequest)
+		w.call("GET", path+"?x=1", "", bearer...).problem(http.StatusBadRequest, problem.CodeInvalidRequest)
 	}
 }
 

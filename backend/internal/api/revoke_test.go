@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -61,6 +62,6 @@ func TestRevokeOwnLink_TakesNoParameters(t *testing.T) {
 	w := newWorld(t)
 	bearer := "Bearer " + w.link()
 	w.call("DELETE", backendapi.PathAccountLink+"?id=another", "", "Authorization", bearer).problem(http.StatusBadRequest,
-		backendapi.CodeInvalidRequest)
+		problem.CodeInvalidRequest)
 	w.call("GET", backendapi.PathAccount, "", "Authorization", bearer).is(http.StatusOK)
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -49,16 +48,6 @@ type call struct {
 	grants  grants.Grants    // for level ownProject
 	body    any              // the body as decoded by fields
 	status  int
-}
-
-// Grants reads an account's grants.
-type Grants interface {
-	Of(ctx context.Context, accountID, project string) (grants.Grants, error)
-}
-
-// AuditReads records what agents read.
-type AuditReads interface {
-	Read(ctx context.Context, accountID, project, action string, by audit.Actor) error
 }
 
 // table returns the route table of this API.
@@ -147,7 +136,7 @@ func (a *API) serveChange(rt route, c *call) (any, error) {
 	leave, err := a.running.Enter(c.Context(), c.who.AccountID)
 	if errors.Is(err, limit.ErrFull) {
 		return nil, rateLimited(time.Second, "too many changes of this account are in progress",
-			"wait %d s and try again, with fewer requests at the same time")
+			"Wait %d s and try again, with fewer requests at the same time.")
 	}
 	if err != nil {
 		return nil, err
@@ -168,7 +157,7 @@ func (a *API) serve(rt route, c *call) (any, error) {
 		}
 		if wait := a.takeChange(rt, c); wait > 0 {
 			return nil, rateLimited(wait, "too many changes with this link",
-				"combine related edits into one change and wait %d s")
+				"Combine related edits into one change and wait %d s.")
 		}
 	}
 	out, err := rt.handler(c)
@@ -221,14 +210,14 @@ func (a *API) authorise(rt route, c *call) (err error) {
 // by returns the calling agent as an audit actor.
 func (c *call) by() audit.Actor { return audit.Agent(c.who.LinkID) }
 
-// checkQuery refuses unknown and repeated parameters.
+// checkQuery returns an error for unknown and repeated parameters.
 func checkQuery(r *http.Request, known []string) error {
 	for name, values := range r.URL.Query() {
 		switch {
 		case !slices.Contains(known, name):
-			return invalidRequest("unknown query parameter "+clip(name, 60), "send the documented parameters only")
+			return invalidRequest("unknown query parameter "+clip(name, 60), "Send the documented parameters only.")
 		case len(values) > 1:
-			return invalidRequest("the query parameter "+name+" occurs twice", "send it once")
+			return invalidRequest("the query parameter "+name+" occurs twice", "Send it once.")
 		}
 	}
 	return nil

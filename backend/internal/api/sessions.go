@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -10,30 +9,9 @@ import (
 
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/glasses/assistantscript"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
-
-// Sessions creates, lists and closes simulator sessions.
-type Sessions interface {
-	Mint(ctx context.Context, o sessions.Owner, r sessions.Request) (s sessions.Session, created bool, err error)
-	Get(ctx context.Context, accountID, id string) (sessions.Session, error)
-	List(ctx context.Context, accountID string) ([]sessions.Session, error)
-	Close(ctx context.Context, accountID, id string) (sessions.Session, error)
-	SessionDetails
-}
-
-// SessionDetails reads and controls one session.
-type SessionDetails interface {
-	MintSecret(ctx context.Context, accountID, id string) (string, error)
-	Events(ctx context.Context, accountID, id string, since int64, limit int, wait time.Duration) (sessions.Page, error)
-	Control(ctx context.Context, accountID, id, typ string, payload json.RawMessage, media []byte) (json.RawMessage, error)
-	Attached(id string) sessions.Live
-}
-
-// Scripts sets the assistant scripts of sessions.
-type Scripts interface {
-	SetScript(ctx context.Context, accountID, id string, text []byte) error
-}
 
 func (a *API) createSession(c *call, body backendapi.SessionRequest) (any, error) {
 	owner := sessions.Owner{AccountID: c.who.AccountID, LinkID: c.who.LinkID}
@@ -70,7 +48,7 @@ const secretsPerMinute = 120
 func (a *API) mintSecret(c *call) (any, error) {
 	if wait := a.secrets.Take(c.who.LinkID); wait > 0 {
 		return nil, rateLimited(wait, "too many session secrets created with this link",
-			"use a secret that you already created, or wait %d s")
+			"Use a secret that you already created, or wait %d s.")
 	}
 	secret, err := a.Sessions.MintSecret(c.Context(), c.who.AccountID, c.PathValue("id"))
 	c.status = http.StatusCreated
@@ -120,7 +98,8 @@ func (a *API) control(c *call) (any, error) {
 		return nil, err
 	}
 	if len(body.Media) > backendapi.MaxControlMedia {
-		return nil, refusal(backendapi.CodeTooLarge, "the media is over 1 MB", "send a smaller picture or a shorter sound")
+		return nil, problem.New(problem.CodeRequestTooLarge, "the media is over 1 MB",
+			"Send a smaller picture or a shorter sound.")
 	}
 	if len(body.Payload) == 0 {
 		body.Payload = json.RawMessage("{}")
@@ -129,7 +108,8 @@ func (a *API) control(c *call) (any, error) {
 	return backendapi.Controlled{Result: result}, err
 }
 
-// maxScript limits the body of a script. The body may contain whitespace that the script's own limit does not count.
+// maxScript limits the body of a script. The body may contain white space that does not count towards the script's
+// own limit.
 const maxScript = 2 * assistantscript.MaxFile
 
 func (a *API) setScript(c *call) (any, error) {
@@ -151,7 +131,7 @@ func queryInt(r *http.Request, name string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		return 0, invalidRequest(name+" is not a non-negative integer", "leave it out or send one")
+		return 0, invalidRequest(name+" must be a non-negative integer", "Leave it out or send one.")
 	}
 	return n, nil
 }

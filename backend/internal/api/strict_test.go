@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -198,8 +199,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func known400(err error) *Refusal {
-	if e := refusalOf(err); e != nil && e.Code == backendapi.CodeInvalidRequest {
+func known400(err error) *problem.Error {
+	if e := refusalOf(err); e != nil && e.Code == problem.CodeInvalidRequest {
 		return e
 	}
 	return nil

@@ -2,26 +2,19 @@ package api
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/telemetry"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 	wire "github.com/service-dev/service/proto/telemetry"
 )
 
-// Telemetry stores the usage events of installs.
-type Telemetry interface {
-	Ingest(ctx context.Context, installID string, records []wire.Record) (telemetry.Receipt, error)
-	Purge(ctx context.Context, installID string) (int64, error)
-}
-
 // uploadsPerMinute limits the requests of one address. A daemon sends once a minute, or as soon as it has 200 events,
-// and all computers of an office may share one address.
+// and all computers in an office may share one address.
 const uploadsPerMinute = 300
 
 // eventsPerMinute limits the events that one address sends, in any number of batches. At this rate one address needs
@@ -34,9 +27,6 @@ const retryWhenFull = 15 * time.Minute
 // telemetryRoutes returns the routes for usage data. They require no credential, because usage data is not tied to an
 // account.
 func (a *API) telemetryRoutes() []route {
-	if a.Telemetry == nil {
-		return nil
-	}
 	return []route{
 		{method: http.MethodPost, path: backendapi.PathTelemetry, level: anyone, handler: a.uploadTelemetry},
 		{method: http.MethodDelete, path: backendapi.PathTelemetry, level: anyone, handler: a.purgeTelemetry},
@@ -47,8 +37,8 @@ func (a *API) telemetryRoutes() []route {
 func (a *API) installOf(c *call) (string, error) {
 	install := c.Header.Get(backendapi.HeaderInstallID)
 	if !validInstallID(install) || len(c.Header.Values(backendapi.HeaderInstallID)) > 1 {
-		return "", invalidRequest("the request must have exactly one valid install id",
-			"send "+backendapi.HeaderInstallID+" once")
+		return "", invalidRequest("the request must contain exactly one valid install id",
+			"Send "+backendapi.HeaderInstallID+" once.")
 	}
 	if err := checkQuery(c.Request, nil); err != nil {
 		return "", err
@@ -81,7 +71,7 @@ func (a *API) uploadTelemetry(c *call) (any, error) {
 	}
 	done, err := a.Telemetry.Ingest(c.Context(), install, records)
 	if errors.Is(err, telemetry.ErrFull) {
-		return nil, &Refusal{Code: backendapi.CodeUnavailable, Message: err.Error(), FixHint: "send them later",
+		return nil, &problem.Error{Code: problem.CodeUnavailable, Message: err.Error(), FixHint: "Send them later.",
 			RetryAfter: retryWhenFull}
 	}
 	if err != nil {
@@ -92,16 +82,12 @@ func (a *API) uploadTelemetry(c *call) (any, error) {
 		Rejected: int64(done.Rejected + rejected)}, nil
 }
 
-// telemetryRecords decodes a batch. It has a fast path for batches in the form that the daemon sends, and decodes all
-// others strictly.
+// telemetryRecords decodes a batch. It counts invalid events as rejected.
 func telemetryRecords(data []byte) (records []wire.Record, rejected int, dropped int64, err error) {
-	if records, rejected, dropped, ok := wire.Plain(data); ok {
-		return records, rejected, dropped, nil
-	}
 	if n := bytes.Count(data, []byte("{")); n > 4*wire.MaxBatch {
 		return nil, 0, 0, tooManyUploaded() // limits the memory used to decode it
 	}
-	var b uploaded
+	var b wire.Batch
 	if err := decodeBytes(data, &b); err != nil {
 		return nil, 0, 0, err
 	}
@@ -112,14 +98,11 @@ func telemetryRecords(data []byte) (records []wire.Record, rejected int, dropped
 		return nil, 0, 0, tooManyUploaded()
 	}
 	if b.Dropped < 0 {
-		return nil, 0, 0, invalidBody("the field dropped is below 0")
+		return nil, 0, 0, invalidBody("the field dropped must not be below 0")
 	}
-	for i := range b.Events {
-		r, err := b.Events[i].record()
-		var refused *Refusal
-		if errors.As(err, &refused) {
-			return nil, 0, 0, refused
-		}
+	records = make([]wire.Record, 0, len(b.Events))
+	for _, e := range b.Events {
+		r, err := e.Record()
 		if err != nil {
 			rejected++
 			continue
@@ -129,62 +112,8 @@ func telemetryRecords(data []byte) (records []wire.Record, rejected int, dropped
 	return records, rejected, b.Dropped, nil
 }
 
-// uploaded is a wire.Batch with undecoded fields. A map would silently keep the last of two equal names.
-type uploaded struct {
-	Events  []uploadedEvent `json:"events"`
-	Dropped int64           `json:"dropped"`
-}
-
-type uploadedEvent struct {
-	ID     string          `json:"id"`
-	At     string          `json:"at"`
-	Name   string          `json:"name"`
-	Fields json.RawMessage `json:"fields"`
-}
-
-// record decodes one event. If it returns a *Refusal, the whole batch is rejected; any other error rejects only the
-// event.
-func (e *uploadedEvent) record() (wire.Record, error) {
-	of := wire.Event{ID: e.ID, At: e.At, Name: e.Name}
-	if len(e.Fields) > 0 {
-		if err := json.Unmarshal(e.Fields, &of.Fields); err != nil {
-			return wire.Record{}, invalidBody("the field events.fields has the wrong type")
-		}
-	}
-	if hasDuplicate(e.Fields) {
-		return wire.Record{}, errors.New("a field occurs twice")
-	}
-	return of.Record()
-}
-
-// hasDuplicate reports whether a name occurs twice in an object, even if its two occurrences are escaped differently.
-// It ignores nested objects.
-func hasDuplicate(object []byte) bool {
-	d := json.NewDecoder(bytes.NewReader(object))
-	if start, err := d.Token(); err != nil || start != json.Delim('{') {
-		return false
-	}
-	seen := map[string]bool{}
-	for d.More() {
-		name, err := d.Token()
-		text, ok := name.(string)
-		if err != nil || !ok {
-			return false
-		}
-		if seen[text] {
-			return true
-		}
-		seen[text] = true
-		var value json.RawMessage
-		if d.Decode(&value) != nil {
-			return false
-		}
-	}
-	return false
-}
-
 func tooManyUploaded() error {
-	return invalidRequest(fmt.Sprintf("the batch has more than %d events", wire.MaxBatch), "send it in parts")
+	return invalidRequest(fmt.Sprintf("the batch contains more than %d events", wire.MaxBatch), "Send it in parts.")
 }
 
 // purgeTelemetry serves DELETE /api/telemetry.

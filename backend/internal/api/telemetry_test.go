@@ -16,7 +16,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/service-dev/service/backend/internal/telemetry"
 	"github.com/service-dev/service/proto/backendapi"
 	wire "github.com/service-dev/service/proto/telemetry"
 )
@@ -226,7 +225,7 @@ func TestTelemetry_EventsAreLimitedPerAddress(t *testing.T) {
 
 // If the store is full, the response contains the reason and when to retry.
 func TestTelemetry_RefusesEventsWhenFull(t *testing.T) {
-	w := newWorld(t, func(o *Options) { o.Telemetry.(*telemetry.Service).MaxRows = 3 })
+	w := newWorld(t, func(o *Options) { o.Telemetry.MaxRows = 3 })
 	w.upload(batchOf(w.used(wire.Linked, ""), w.used(wire.Linked, ""), w.used(wire.Linked, ""))).receipt(3, 0, 0)
 	got := w.upload(batchOf(w.used(wire.Linked, "")))
 	if p := got.problem(http.StatusServiceUnavailable, "unavailable"); got.header.Get("Retry-After") != "900" ||

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -21,15 +20,18 @@ import (
 	"github.com/service-dev/service/backend/internal/connpage"
 	"github.com/service-dev/service/backend/internal/credentials"
 	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/db"
+	"github.com/service-dev/service/backend/internal/dbtest"
+	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/backend/internal/sessions"
-	"github.com/service-dev/service/backend/internal/sqlstore"
 	"github.com/service-dev/service/backend/internal/telemetry"
 	"github.com/service-dev/service/backend/internal/usage"
 	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -45,10 +47,12 @@ type world struct {
 	mux   *http.ServeMux
 	api   *API
 	links *link.Service
-	store *sqlstore.Store
+	db    *db.DB
 	ada   account.Account
 	file  string
 	log   *logs
+
+	onLink func() // called whenever links reads the clock; nil does nothing
 
 	grants   *grants.Service
 	audit    *audit.Service
@@ -60,24 +64,30 @@ type world struct {
 
 func newWorld(t *testing.T, change ...func(*Options)) *world {
 	t.Helper()
-	w := &world{T: t, file: filepath.Join(t.TempDir(), "service.db"), log: &logs{},
+	w := &world{T: t, file: dbtest.File(t), log: &logs{},
 		at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	log := slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	store, err := sqlstore.Open(t.Context(), w.file, log)
+	store, err := db.Open(t.Context(), w.file, log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
 	hash := secret.NewHasher([]byte("a key of thirty-two bytes or more"))
-	w.store = store
-	w.links = link.NewService(store, store, hash, link.Settings{
+	w.db = store
+	w.links = link.New(link.Options{Store: link.NewStore(store), Hasher: hash, Settings: link.Settings{
 		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute,
-	}, log, w.now)
+	}, Log: log, Now: func() time.Time {
+		if w.onLink != nil {
+			w.onLink()
+		}
+		return w.now()
+	}})
 	w.ada = w.person("0b0e7e1c-6f0a-4b1e-9a55-2f4f9ad6a001", "ada")
-	live := &sessions.Service{Store: store, Secrets: store, Log: store, Hasher: hash, Live: nobody{}, Now: w.now}
+	live := &sessions.Service{Store: sessions.NewStore(store), Hasher: hash, Live: nobody{}, Now: w.now}
 	o := Options{
-		Links: w.links, Accounts: account.NewService(store, hash, log, nil), SiteURL: site, BaseURL: "https://api.glasses.example", SupportContact: "help@example.org",
-		Sessions: live, Scripts: &sessions.Assistants{Sessions: live, Store: store, Live: nobody{}},
+		Links: w.links, Accounts: account.New(account.Options{Store: account.NewStore(store), Hasher: hash, Log: log}),
+		SiteURL: site, BaseURL: "https://api.glasses.example", SupportContact: "help@example.org",
+		Sessions: live, Scripts: &sessions.Assistants{Sessions: live, Store: sessions.NewStore(store), Live: nobody{}},
 		ClientIP: func(r *http.Request) string { return r.Header.Get(ipHeader) }, CodesPerMinute: 1000,
 		Ready: store.Ping, Log: log, Now: w.now,
 	}
@@ -110,19 +120,19 @@ func (w *world) records(hash secret.Hasher, o *Options) {
 	price, cheap := int64(60_000), int64(1_000)
 	catalogue.RealtimeModels[0].Price, catalogue.MemoryModels[0].Price, catalogue.MemoryModels[1].Price = &price, &cheap,
 		&price
-	w.grants = &grants.Service{Store: w.store, Now: w.now}
-	w.audit = &audit.Service{Store: w.store, Now: w.now}
-	w.projects = &projects.Service{Store: w.store, Hasher: hash, Now: w.now}
+	w.grants = &grants.Service{Store: grants.NewStore(w.db), Now: w.now}
+	w.audit = &audit.Service{Store: audit.NewStore(w.db), Now: w.now}
+	w.projects = &projects.Service{Store: projects.NewStore(w.db), Hasher: hash, Now: w.now}
 	o.Grants, o.Audit, o.Projects = w.grants, w.audit, w.projects
-	o.Assistant = &assistant.Service{Store: w.store, Catalogue: catalogue, Now: w.now}
-	o.Credentials = credentials.New(credentials.Options{Store: w.store, Hasher: hash, Keys: keys, Providers: providers,
-		Now: w.now})
-	counts := analytics.New(analytics.Options{Store: w.store, Hasher: hash, Quota: 1000, Now: w.now})
-	o.Analytics, o.Keys, o.Ingest = counts, w.projects, counts
-	o.Telemetry = telemetry.New(telemetry.Options{Store: w.store, Hasher: hash, Now: w.now})
-	o.Pages = &connpage.Service{Store: w.store, Now: w.now}
-	ledger := credit.New(credit.Options{Store: w.store, Hasher: hash, Free: 2 * credit.USD, Now: w.now})
-	o.GatewayUsage = &usage.Service{Ledger: ledger, Models: twoModels{}, KeySources: w.store, Now: w.now}
+	o.Assistant = &assistant.Service{Store: assistant.NewStore(w.db), Catalogue: catalogue, Now: w.now}
+	o.Credentials = credentials.New(credentials.Options{Store: credentials.NewStore(w.db), Hasher: hash, Keys: keys,
+		Providers: providers, Now: w.now})
+	o.Analytics = analytics.New(analytics.Options{Store: analytics.NewStore(w.db), Hasher: hash, Quota: 1000, Now: w.now})
+	o.Telemetry = telemetry.New(telemetry.Options{Store: telemetry.NewStore(w.db), Hasher: hash, Now: w.now})
+	o.Pages = &connpage.Service{Store: connpage.NewStore(w.db), Now: w.now}
+	ledger := credit.New(credit.Options{Store: credit.NewStore(w.db), Hasher: hash, Free: 2 * credit.USD, Now: w.now})
+	o.GatewayUsage = &usage.Service{Ledger: ledger, Models: w.models(),
+		KeySources: gateway.KeySources{Store: gateway.NewStore(w.db), Now: w.now}, Now: w.now}
 }
 
 func (w *world) now() time.Time {
@@ -224,7 +234,7 @@ func (w *world) person(id, name string) account.Account {
 	w.Helper()
 	a := account.Account{ID: id, Email: name + "@example.org", PasswordHash: "x", Active: true, PrivacyAccepted: w.at,
 		CreatedAt: w.at}
-	if err := w.store.InsertAccount(w.Context(), a); err != nil {
+	if err := account.NewStore(w.db).InsertAccount(w.Context(), a); err != nil {
 		w.Fatal(err)
 	}
 	return a
@@ -303,7 +313,7 @@ func (a answer) authRequired() backendapi.AuthRequired {
 	a.t.Helper()
 	var p backendapi.AuthRequired
 	a.is(http.StatusUnauthorized).into(&p)
-	a.whole(p.Problem, http.StatusUnauthorized, backendapi.CodeAuthRequired)
+	a.whole(p.Problem, http.StatusUnauthorized, problem.CodeAuthRequired)
 	if !p.Retryable || p.DeviceCode.DeviceCode == "" || p.UserCode == "" || p.ExpiresInSeconds != 600 ||
 		p.PollIntervalSeconds != 5 ||
 		p.VerificationURL != site+"/activate?code="+p.UserCode {

@@ -1,4 +1,4 @@
-// Package app composes the backend from the store, the features, the API, the pages and the relay, and starts and
+// Package app composes the backend from the database, the features, the API, the pages and the relay, and starts and
 // drains it. It is the only package that imports all the others.
 package app
 
@@ -17,12 +17,12 @@ import (
 
 	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/backend/internal/db"
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/relay"
 	"github.com/service-dev/service/backend/internal/secret"
-	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
 // Options configure a backend.
@@ -30,7 +30,7 @@ type Options struct {
 	Config config.Config
 	// Embedded makes the backend serve plain HTTP on localhost only.
 	Embedded bool
-	// StateDir is named in the commands on the pages, unless it is "".
+	// StateDir appears in the commands on the pages, unless it is "".
 	StateDir string
 	// InstanceID becomes part of the cookie names.
 	InstanceID string
@@ -42,8 +42,8 @@ type Options struct {
 	GatewayLimits gateway.Limits
 	// ConnLimits limit connections. Zero values mean the defaults.
 	ConnLimits ConnLimits
-	// HTTP is the client for tests of providers' keys. If nil, a client with the proxy and certificates of the process
-	// is used.
+	// HTTP is the client for tests of providers' keys. If it is nil, a client with the proxy and certificates of the
+	// process is used.
 	HTTP *http.Client
 	Log  *slog.Logger
 }
@@ -52,7 +52,7 @@ type Options struct {
 type App struct {
 	config    config.Config
 	log       *slog.Logger
-	store     *sqlstore.Store
+	db        *db.DB
 	links     *link.Service
 	accounts  *account.Service
 	hub       *relay.Hub
@@ -66,31 +66,32 @@ type App struct {
 	handler   http.Handler
 }
 
-// New opens and migrates the database and composes the backend's parts. ctx covers only the startup.
+// New opens and migrates the database and composes the backend's parts. ctx applies only to the
+// startup.
 func New(ctx context.Context, o Options) (*App, error) {
 	c := o.Config
-	store, err := sqlstore.Open(ctx, c.Database, o.Log)
+	d, err := db.Open(ctx, c.Database, o.Log)
 	if err != nil {
 		return nil, err
 	}
-	if err := store.KeepKey(ctx, secret.NewHasher(c.HMACKey).Check()); err != nil {
-		store.Close()
+	if err := d.KeepKey(ctx, secret.NewHasher(c.HMACKey).Check()); err != nil {
+		d.Close()
 		return nil, err
 	}
 	ended := 0
 	if o.EndBrowserSessions {
-		if ended, err = store.EndAllWebSessions(ctx); err != nil {
-			store.Close()
+		if ended, err = account.NewStore(d).EndAllWebSessions(ctx); err != nil {
+			d.Close()
 			return nil, fmt.Errorf("end browser sessions: %w", err)
 		}
 		o.Log.Info("signed out all browsers", "count", ended)
 	}
-	a := &App{config: c, log: o.Log, store: store, signedOut: ended > 0, limits: o.ConnLimits.orDefaults()}
+	a := &App{config: c, log: o.Log, db: d, signedOut: ended > 0, limits: o.ConnLimits.orDefaults()}
 	if o.Embedded {
 		a.usage = newConnUsage()
 	}
 	if err := a.compose(o); err != nil {
-		store.Close()
+		d.Close()
 		return nil, err
 	}
 	return a, nil
@@ -103,12 +104,12 @@ func (a *App) Handler() http.Handler { return a.handler }
 func (a *App) Accounts() *account.Service { return a.accounts }
 
 // Close closes the database of an App that was never served.
-func (a *App) Close() error { return a.store.Close() }
+func (a *App) Close() error { return a.db.Close() }
 
 // Activity returns the number of attached apps and pages, and the number of device codes that wait for a decision. A
 // backend with neither is idle.
 func (a *App) Activity(ctx context.Context) (connections, pendingCodes int, err error) {
-	pendingCodes, err = a.store.PendingCodes(ctx, time.Now())
+	pendingCodes, err = a.links.PendingCodes(ctx)
 	return a.hub.Connections(), pendingCodes, err
 }
 
@@ -129,7 +130,7 @@ func (a *App) Idle(ctx context.Context) (time.Duration, error) {
 // finish within the drain timeout, tells live connections to reconnect, commits pending rows, sends queued mail and
 // closes the database.
 func (a *App) Serve(ctx context.Context, listeners ...net.Listener) error {
-	defer a.store.Close()
+	defer a.db.Close()
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
 	server := &http.Server{

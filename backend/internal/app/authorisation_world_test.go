@@ -78,7 +78,7 @@ func newAuthWorld(t *testing.T, where string) *authWorld {
 	}
 	h := &authWorld{t: t, app: a, db: openDatabase(t, where)}
 	// The test creates resources directly with these services, which use the backend's store.
-	h.f, err = (&App{config: o.Config, log: o.Log, store: a.store}).features(o, site)
+	h.f, err = (&App{config: o.Config, log: o.Log, db: a.db}).features(o, site)
 	h.must(err)
 	h.fill()
 	h.db.keep()

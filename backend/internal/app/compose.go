@@ -107,38 +107,39 @@ func (a *App) compose(o Options) error {
 func (a *App) features(o Options, site *url.URL) (*features, error) {
 	c, hash := a.config, secret.NewHasher(a.config.HMACKey)
 	f := &features{
-		links: link.NewService(a.store, a.store, hash, link.Settings{
+		links: link.New(link.Options{Store: link.NewStore(a.db), Hasher: hash, Log: o.Log, Settings: link.Settings{
 			CodeTTL: c.CodeTTL, PollInterval: c.PollInterval, Grace: c.Grace, UnusedAfter: c.UnusedAfter,
-		}, o.Log, nil),
-		accounts: account.NewService(a.store, hash, o.Log, nil),
+		}}),
+		accounts: account.New(account.Options{Store: account.NewStore(a.db), Hasher: hash, Log: o.Log}),
 		sessions: &sessions.Service{
-			Store: a.store, Secrets: a.store, Log: a.store, Hasher: hash, Now: time.Now, PerMinute: c.SessionsPerMinute,
-			Logger: o.Log,
+			Store: sessions.NewStore(a.db), Hasher: hash, Now: time.Now, PerMinute: c.SessionsPerMinute, Logger: o.Log,
 		},
-		grants:    &grants.Service{Store: a.store, Now: time.Now},
-		audit:     &audit.Service{Store: a.store, Now: time.Now, Log: o.Log},
-		pages:     &connpage.Service{Store: a.store, Now: time.Now},
-		analytics: analytics.New(analytics.Options{Store: a.store, Hasher: hash, Quota: c.AnalyticsQuota, Log: o.Log}),
+		grants: &grants.Service{Store: grants.NewStore(a.db), Now: time.Now},
+		audit:  &audit.Service{Store: audit.NewStore(a.db), Now: time.Now, Log: o.Log},
+		pages:  &connpage.Service{Store: connpage.NewStore(a.db), Now: time.Now},
+		analytics: analytics.New(analytics.Options{
+			Store: analytics.NewStore(a.db), Hasher: hash, Quota: c.AnalyticsQuota, Log: o.Log,
+		}),
 		telemetry: telemetry.New(telemetry.Options{
-			Store: a.store, Hasher: hash, MaxRows: int64(c.TelemetryMax), Log: o.Log,
+			Store: telemetry.NewStore(a.db), Hasher: hash, MaxRows: int64(c.TelemetryMax), Log: o.Log,
 		}),
 	}
-	f.assistants = &sessions.Assistants{Sessions: f.sessions, Store: a.store, URL: c.BaseURL + "/v1"}
-	a.hub = relay.New(relay.Options{Sessions: f.sessions, Gateways: f.assistants, Log: a.store, Logger: o.Log,
+	f.assistants = &sessions.Assistants{Sessions: f.sessions, Store: f.sessions.Store, URL: c.BaseURL + "/v1"}
+	a.hub = relay.New(relay.Options{Sessions: f.sessions, Gateways: f.assistants, Log: f.sessions.Store, Logger: o.Log,
 		SiteOrigin: site.Scheme + "://" + site.Host})
 	f.sessions.Live, f.assistants.Live = a.hub, a.hub
-	f.projects = &projects.Service{Store: a.store, Hasher: hash, Live: a.hub, Now: time.Now}
+	f.projects = &projects.Service{Store: projects.NewStore(a.db), Hasher: hash, Closed: a.hub.Closed, Now: time.Now}
 	catalogue, err := assistant.LoadCatalogue(c.AssistantCatalogue)
 	if err != nil {
 		return nil, fmt.Errorf("setting assistant_catalogue: %w", err)
 	}
-	f.assistant = &assistant.Service{Store: a.store, Catalogue: catalogue, Now: time.Now}
+	f.assistant = &assistant.Service{Store: assistant.NewStore(a.db), Catalogue: catalogue, Now: time.Now}
 	post, err := mail.New(mail.Options{Mail: c.Mail, Log: o.Log})
 	if err != nil {
 		return nil, err
 	}
 	f.mail, f.accounts.Mail, f.accounts.SiteURL = post, post, c.SiteURL
-	if f.credit, err = NewLedger(c, a.store, o.Log, f.notifyOfSpending); err != nil {
+	if f.credit, err = NewLedger(c, a.db, o.Log, f.notifyOfSpending); err != nil {
 		return nil, err
 	}
 	if f.credentials, err = a.newCredentials(o, hash); err != nil {
@@ -158,7 +159,7 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 		return nil, err
 	}
 	f.passkeys, err = passkey.New(passkey.Options{
-		Store: a.store, SiteURL: c.SiteURL, Key: seal, Added: f.accounts.PasskeyAdded,
+		Store: passkey.NewStore(a.db), SiteURL: c.SiteURL, Key: seal, Added: f.accounts.PasskeyAdded,
 	})
 	if err != nil && !errors.Is(err, passkey.ErrAddress) {
 		return nil, err
@@ -174,7 +175,8 @@ func (f *features) notifyOfLink(l link.Link) {
 	})
 }
 
-// newCredentials succeeds even without an encryption key. The service then refuses to store credentials.
+// newCredentials returns the credentials service, which refuses to store credentials if there is no
+// encryption key.
 func (a *App) newCredentials(o Options, hash secret.Hasher) (*credentials.Service, error) {
 	keys, err := credentials.ParseKeys(a.config.CredentialsKeys)
 	if err != nil && !errors.Is(err, credentials.ErrNotConfigured) {
@@ -185,42 +187,40 @@ func (a *App) newCredentials(o Options, hash secret.Hasher) (*credentials.Servic
 		return nil, fmt.Errorf("setting credential_providers: %w", err)
 	}
 	return credentials.New(credentials.Options{
-		Store: a.store, Hasher: hash, Keys: keys, Providers: providers, HTTP: o.HTTP, Log: o.Log,
+		Store: credentials.NewStore(a.db), Hasher: hash, Keys: keys, Providers: providers, HTTP: o.HTTP, Log: o.Log,
 	}), nil
 }
 
 func (a *App) newAPI(f *features, o Options) *api.API {
 	c := a.config
 	return api.New(api.Options{
-		Links: f.links, Accounts: f.accounts, Sessions: f.sessions, Scripts: f.assistants, Projects: f.projects, Grants: f.grants, Audit: f.audit,
-		Assistant: f.assistant, Credentials: f.credentials, Analytics: f.analytics, Pages: f.pages,
-		GatewayUsage: f.usage, Keys: f.projects, Ingest: f.analytics, Telemetry: f.telemetry,
+		Links: f.links, Accounts: f.accounts, Sessions: f.sessions, Scripts: f.assistants, Projects: f.projects,
+		Grants: f.grants, Audit: f.audit, Assistant: f.assistant, Credentials: f.credentials, Analytics: f.analytics,
+		Pages: f.pages, GatewayUsage: f.usage, Telemetry: f.telemetry,
 		SiteURL: c.SiteURL, BaseURL: c.BaseURL, SupportContact: c.SupportContact,
-		ClientIP: a.addresses.ip, CodesPerMinute: c.CodesPerMinute, Ready: a.store.Ping, Log: o.Log,
+		ClientIP: a.addresses.ip, CodesPerMinute: c.CodesPerMinute, Ready: a.db.Ping, Log: o.Log,
 	})
 }
 
 func (a *App) newPages(f *features, o Options) (*web.Web, error) {
 	c := a.config
-	pages := web.Options{
-		Accounts: f.accounts, Links: f.links, Simulators: simulators{f.sessions, a.hub, c.BaseURL},
-		Dashboard: &web.Dashboard{
-			Projects: f.projects, Keys: f.projects, Grants: f.grants, Audit: f.audit, Assistant: f.assistant,
-			Credentials: f.credentials, Pages: f.pages, Links: f.links, Credit: f.credit, Models: f.gateway,
-			KeySources: gateway.KeySources{Store: a.store, Now: time.Now}, Sessions: f.sessions,
+	return web.New(web.Options{
+		Accounts: f.accounts, Links: f.links,
+		Simulators: &web.Simulators{
+			Sessions: f.sessions, ServePage: a.hub.ServePage,
+			AppEndpoint: func(id string) string { return api.AppEndpoint(c.BaseURL, id) },
 		},
-		CredentialLinks: f.credentials, HostedPages: f.pages, Analytics: f.analytics, IngestURL: c.BaseURL + "/api/analytics",
-		Settings: f.accounts, Providers: f.providers,
+		Dashboard: &web.Dashboard{
+			Projects: f.projects, Grants: f.grants, Audit: f.audit, Assistant: f.assistant,
+			Credentials: f.credentials, Pages: f.pages, Credit: f.credit, Models: f.gateway,
+			KeySources: gateway.KeySources{Store: gateway.NewStore(a.db), Now: time.Now}, Sessions: f.sessions,
+			LocalServers: f.servers,
+		},
+		Analytics: f.analytics, IngestURL: c.BaseURL + "/api/analytics",
+		Providers: f.providers, Passkeys: f.passkeys,
 		Key: []byte(secret.NewHasher(c.HMACKey).Hash("web", "csrf")), InstanceID: o.InstanceID, SiteURL: c.SiteURL,
 		Embedded: o.Embedded, AskProof: o.Embedded, StateDir: o.StateDir, SupportContact: c.SupportContact,
 		Version: buildinfo.Version, ClientIP: a.addresses.ip, AddressKnown: a.addresses.isKnown, Log: o.Log,
 		SignInWord: o.SignInWord, SignedOut: a.signedOut, TempDir: c.TempDir(),
-	}
-	if f.passkeys != nil { // a nil pointer in an interface would not equal nil
-		pages.Passkeys = f.passkeys
-	}
-	if f.servers != nil {
-		pages.Dashboard.LocalServers = f.servers
-	}
-	return web.New(pages)
+	})
 }

@@ -20,16 +20,17 @@ import (
 // ConnLimits limit the resources that clients can hold by not sending or not reading. The zero value means the
 // defaults.
 type ConnLimits struct {
-	// WriteTimeout is the time a client has to read each writePart of a response; 30 s.
+	// WriteTimeout is the time a client has to read each writePart of a response, 30 s by default.
 	WriteTimeout time.Duration
-	// WriteBuffer limits the bytes that the kernel buffers for a client that does not read; 128 KB. By default, the
-	// kernel would buffer megabytes, and report a slow client's progress only after it has read a third of them.
+	// WriteBuffer limits the bytes that the kernel buffers for a client that does not read, 128 KB by default.
+	// Without it, the kernel would buffer megabytes, and report a slow client's progress only after the client has
+	// read a third of them.
 	WriteBuffer int
-	// PerAddress is the number of connections that one address may have open; 1000. It does not apply to trusted
-	// proxies.
+	// PerAddress is the number of connections that one address may have open, 1000 by default. It does not apply
+	// to trusted proxies.
 	PerAddress int
-	// RequestsPerAddress is the number of requests that one client may have in progress, even behind a trusted proxy;
-	// 500.
+	// RequestsPerAddress is the number of requests that one client may have in progress, even behind a trusted proxy,
+	// 500 by default.
 	RequestsPerAddress int
 }
 
@@ -79,7 +80,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// take counts a connection. It returns false if the address has too many.
+// take counts a connection. It returns false if the address has too many connections.
 func (l *limitedListener) take(c *net.TCPConn) (release func(), ok bool) {
 	address, _, err := net.SplitHostPort(c.RemoteAddr().String())
 	if err != nil || l.addresses.isTrusted(address) {
@@ -100,7 +101,7 @@ func (l *limitedListener) take(c *net.TCPConn) (release func(), ok bool) {
 // backend passes through Write, so no handler needs its own deadline.
 type limitedConn struct {
 	*net.TCPConn
-	withoutReadFrom //nolint:unused // its method hides another
+	withoutReadFrom //nolint:unused // its method hides ReadFrom
 	timeout         time.Duration
 	deadline        atomic.Pointer[time.Time] // set by a handler and earlier than the rolling one; nil if none
 	release         func()

@@ -8,10 +8,11 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/db"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/secret"
-	"github.com/service-dev/service/backend/internal/sqlstore"
 	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/test/chromium"
 )
@@ -33,29 +34,30 @@ func TestSimulatorPage_Ends(t *testing.T) {
 		see(t, browser, "#socket", "Connected")
 	}
 	signIn()
-	db, err := sql.Open("sqlite", "file:"+b.database+"?_pragma=busy_timeout(5000)")
+	client, err := sql.Open("sqlite", "file:"+b.database+"?_pragma=busy_timeout(5000)")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	if _, err := db.ExecContext(t.Context(), "DELETE FROM web_sessions"); err != nil {
+	defer client.Close()
+	if _, err := client.ExecContext(t.Context(), "DELETE FROM web_sessions"); err != nil {
 		t.Fatal(err)
 	}
 	see(t, browser, "#socket", "Signed out")
 	see(t, browser, "#notice", "sign in again")
 
 	signIn()
-	operator, err := sqlstore.Attach(t.Context(), b.database)
+	operator, err := db.Attach(t.Context(), b.database)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer operator.Close()
-	ada, err := operator.AccountByEmail(t.Context(), "ada@example.org")
+	ada, err := account.NewStore(operator).AccountByEmail(t.Context(), "ada@example.org")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := link.NewService(operator, operator, secret.NewHasher(nil), link.Settings{},
-		slog.New(slog.DiscardHandler), nil).RevokeAll(t.Context(), ada.ID, audit.Operator()); err != nil || n != 1 {
+	links := link.New(link.Options{Store: link.NewStore(operator), Hasher: secret.NewHasher(nil),
+		Log: slog.New(slog.DiscardHandler)})
+	if n, err := links.RevokeAll(t.Context(), ada.ID, audit.Operator()); err != nil || n != 1 {
 		t.Fatalf("revoked %d links (error %v), want 1", n, err)
 	}
 	see(t, browser, "#socket", "Session closed")

@@ -8,11 +8,10 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/assistant"
-	"github.com/service-dev/service/backend/internal/credentials"
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/modelapi"
+	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/sessions"
-	"github.com/service-dev/service/backend/internal/sqlstore"
 	"github.com/service-dev/service/backend/internal/usage"
 	"github.com/service-dev/service/glasses/assistantscript"
 )
@@ -32,13 +31,15 @@ func (a *App) newGateway(f *features, o Options) error {
 		return fmt.Errorf("setting gateway_catalogue: %w", err)
 	}
 	if o.Embedded {
-		f.servers = gateway.NewLocalServers(a.store, f.credentials, time.Now)
+		f.servers = gateway.NewLocalServers(gateway.NewStore(a.db), f.credentials, time.Now)
 		f.servers.Changed = f.assistants.ModelsChanged
 	}
-	sources := gateway.KeySources{Store: a.store, Now: time.Now}
+	sources := gateway.KeySources{Store: gateway.NewStore(a.db), Now: time.Now}
 	f.gateway = gateway.New(gateway.Options{
-		Catalogue: catalogue, Purse: f.credit, Keys: callerKeys{a.store}, Sessions: callerSessions{f.assistants},
-		Settings: f.assistant, OwnKeys: ownKeys{sources, f.credentials}, Servers: f.servers, Log: o.Log,
+		Catalogue: catalogue, Purse: f.credit, Keys: callerKeys{projects.NewStore(a.db), f.sessions.Store},
+		Sessions: callerSessions{f.assistants},
+		Settings: f.assistant, OwnKeys: &gateway.OwnKeys{KeySources: sources, Credentials: f.credentials},
+		Servers: f.servers, Log: o.Log,
 		Limits: o.GatewayLimits,
 	})
 	f.assistant.TextModels, f.assistants.HasModels = f.textModels, f.hasModels
@@ -74,14 +75,17 @@ func newModelAPI(f *features, o Options) *modelapi.API {
 }
 
 // callerKeys looks up the keys that authenticate model calls: project keys and the tokens of open sessions.
-type callerKeys struct{ *sqlstore.Store }
+type callerKeys struct {
+	projects *projects.Store
+	sessions *sessions.Store
+}
 
 func (k callerKeys) LiveKeys(ctx context.Context, ids []string) ([]string, error) {
-	live, err := k.Store.LiveKeys(ctx, ids)
+	live, err := k.projects.LiveKeys(ctx, ids)
 	if err != nil || len(live) == len(ids) {
 		return live, err
 	}
-	found, err := k.SomeSessions(ctx, slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+	found, err := k.sessions.SomeSessions(ctx, slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
 		return slices.Contains(live, id)
 	}))
 	for _, s := range found {
@@ -101,31 +105,4 @@ func (s callerSessions) Script(ctx context.Context, id string) (*assistantscript
 		err = gateway.ErrSessionOver
 	}
 	return script, err
-}
-
-// ownKeys looks up the keys with which projects pay for their own calls.
-type ownKeys struct {
-	gateway.KeySources
-	credentials *credentials.Service
-}
-
-func (k ownKeys) OwnKey(ctx context.Context, account, project, provider string) (string, error) {
-	value, err := k.credentials.Open(ctx, account, project, provider)
-	if errors.Is(err, credentials.ErrNotSet) {
-		err = gateway.ErrNoOwnKey
-	}
-	return value, err
-}
-
-func (k ownKeys) OwnKeysSet(ctx context.Context, account, project string) (map[string]bool, error) {
-	all, err := k.credentials.Status(ctx, account, project)
-	set := map[string]bool{}
-	for _, c := range all {
-		set[c.Provider.ID] = c.Set
-	}
-	return set, err
-}
-
-func (k ownKeys) OwnKeyRefused(ctx context.Context, account, project, provider string) error {
-	return k.credentials.NoteRefused(ctx, account, project, provider)
 }

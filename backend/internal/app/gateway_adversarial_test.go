@@ -14,7 +14,8 @@ import (
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/config"
-	"github.com/service-dev/service/backend/internal/sqlstore"
+	"github.com/service-dev/service/backend/internal/db"
+	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/test/llmtest"
 )
 
@@ -140,8 +141,9 @@ func TestGateway_CutsTheAnswerOfWhatIsGone(t *testing.T) {
 		"suspended account": func(w *gatewayWorld) { w.exec("UPDATE accounts SET state = 'suspended'") },
 		"deleted project": func(w *gatewayWorld) {
 			const project = "com.example.hello"
-			w.change(func(s *sqlstore.Store, ada string) error {
-				_, err := s.DeleteProject(t.Context(), ada, project, audit.New(time.Now(), ada, audit.Person(), "project.deleted",
+			w.change(func(s *db.DB, ada string) error {
+				_, err := projects.NewStore(s).DeleteProject(t.Context(), ada, project, audit.New(time.Now(), ada, audit.Person(),
+					"project.deleted",
 					project, project))
 				return err
 			})
@@ -217,16 +219,17 @@ func TestGateway_MergedProjectPays(t *testing.T) {
 
 func (w *gatewayWorld) merge(from, into string) {
 	w.t.Helper()
-	w.change(func(s *sqlstore.Store, ada string) error {
-		return s.MergeProjects(w.t.Context(), ada, from, into, audit.New(time.Now(), ada, audit.Person(), "project.merged",
+	w.change(func(s *db.DB, ada string) error {
+		return projects.NewStore(s).MergeProjects(w.t.Context(), ada, from, into, audit.New(time.Now(), ada, audit.Person(),
+			"project.merged",
 			into, "merged"))
 	})
 }
 
 // change runs f on a separate connection to the database, as another process would.
-func (w *gatewayWorld) change(f func(s *sqlstore.Store, ada string) error) {
+func (w *gatewayWorld) change(f func(s *db.DB, ada string) error) {
 	w.t.Helper()
-	store, err := sqlstore.Attach(w.t.Context(), w.database)
+	store, err := db.Attach(w.t.Context(), w.database)
 	if err != nil {
 		w.t.Fatal(err)
 	}

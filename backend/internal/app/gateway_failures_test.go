@@ -10,9 +10,10 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/backend/internal/dbtest"
 	"github.com/service-dev/service/backend/internal/gateway"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/test/enginetest"
 	"github.com/service-dev/service/test/llmtest"
 )
 
@@ -155,7 +156,7 @@ var failuresOfCalls = []failure{
 // that dies and a database that is unavailable.
 func TestGateway_EachFailureIsExplained(t *testing.T) {
 	t.Parallel()
-	enginetest.EachMigrated(t, migrate, func(t *testing.T, database func(t *testing.T) string) {
+	dbtest.EachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
 		start := func(limits gateway.Limits, changes ...func(*config.Config)) *failures {
 			address := database(t)
 			w := startLimitedGateway(t, limits, append(changes, func(c *config.Config) {
@@ -235,7 +236,7 @@ func (f *failures) compare(t *testing.T, row failure, before backendapi.GatewayU
 		want.Calls++
 		want.Failed++
 	}
-	charged := row.status == http.StatusOK || row.code != gateway.CodeProviderTimeout // otherwise the operator pays
+	charged := row.status == http.StatusOK || row.code != problem.CodeProviderTimeout // otherwise the operator pays
 	if after.Totals != want || row.counts == estimated && charged != (want.MicroUSD > before.Totals.MicroUSD) {
 		t.Errorf("totals changed from %+v to %+v, want the failure counted", before.Totals, after.Totals)
 	}

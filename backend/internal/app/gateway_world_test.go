@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/backend/internal/dbtest"
 	"github.com/service-dev/service/backend/internal/gateway"
-	"github.com/service-dev/service/backend/internal/sqlstore"
 	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/test/enginetest"
 	"github.com/service-dev/service/test/llmtest"
@@ -66,21 +66,10 @@ var gatewayModels = []string{"good", llmtest.SlowFirstByte, llmtest.WaitsInside,
 func eachGateway(t *testing.T, f func(t *testing.T, w *gatewayWorld), changes ...func(*config.Config)) {
 	t.Helper()
 	t.Parallel()
-	enginetest.EachMigrated(t, migrate, func(t *testing.T, database func(t *testing.T) string) {
+	dbtest.EachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
 		address := database(t)
 		f(t, startGateway(t, append(changes, func(c *config.Config) { c.Database = address })...))
 	})
-}
-
-func migrate(t *testing.T, address string) {
-	t.Helper()
-	store, err := sqlstore.Open(t.Context(), address, slog.New(slog.DiscardHandler))
-	if err == nil {
-		err = store.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func startGateway(t *testing.T, changes ...func(*config.Config)) *gatewayWorld {

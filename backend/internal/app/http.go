@@ -44,8 +44,8 @@ func logRequests(log *slog.Logger, next http.Handler) http.Handler {
 	})
 }
 
-// withPolicies forbids other sites to load responses into their pages, unless a handler overrides the policy. Over
-// https, it also tells browsers always to use https for this host, but not for its subdomains.
+// withPolicies forbids other sites from loading responses into their pages, unless a handler overrides the policy.
+// Over https, it also tells browsers always to use https for this host, but not for its subdomains.
 func withPolicies(https bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -63,8 +63,8 @@ addEventListener("activate", (e) => e.waitUntil(registration.unregister()
 `
 
 // withoutWorkers answers every request for a service worker's script with removedWorker. Our pages register no worker,
-// so one that asks belongs to another program that used this address earlier, and would keep serving its pages at our
-// origin.
+// so a worker that sends such a request belongs to another program that used this address earlier, and would keep
+// serving that program's pages at our origin.
 func withoutWorkers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Service-Worker") != "script" {
@@ -83,7 +83,7 @@ func textOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query, err := url.QueryUnescape(r.URL.RawQuery)
 		if text := r.URL.Path + query; err != nil || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-			http.Error(w, "the URL is not valid text", http.StatusBadRequest)
+			http.Error(w, "the URL must be valid text", http.StatusBadRequest)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -145,9 +145,8 @@ func embeddedHosts(site *url.URL) func(string) bool {
 	return func(host string) bool { return slices.Contains(own, host) }
 }
 
-// localHosts returns a function that reports whether a host belongs to a server that programs on this machine call: its
-// site, localhost with any port, or a host that cannot be a public name: an IP address, or a name inside a container
-// network.
+// localHosts returns a function that reports whether programs on this machine may call the server by this host: its
+// site, localhost with any port, an IP address, or a name inside a container network, which cannot be public.
 func localHosts(site *url.URL) func(string) bool {
 	return func(host string) bool {
 		name := (&url.URL{Host: host}).Hostname()

@@ -85,10 +85,10 @@ func TestWebSockets_DocumentedOnesAreServed(t *testing.T) {
 			continue
 		}
 		w := httptest.NewRecorder()
-		a.Handler().ServeHTTP(w, httptest.NewRequest(r.Method,
-			"http://localhost:4711"+strings.ReplaceAll(r.Path, "{id}", "ses_x"), http.NoBody))
+		a.Handler().ServeHTTP(w, httptest.NewRequest(r.Method(),
+			"http://localhost:4711"+strings.ReplaceAll(r.Path(), "{id}", "ses_x"), http.NoBody))
 		if w.Code != want[r.Caller] {
-			t.Errorf("%s %s: got status %d, want %d", r.Method, r.Path, w.Code, want[r.Caller])
+			t.Errorf("%s %s: got status %d, want %d", r.Method(), r.Path(), w.Code, want[r.Caller])
 		}
 		delete(want, r.Caller)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/config"
 	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/db"
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
@@ -17,14 +18,14 @@ const maxFree = 1000 * credit.USD
 // NewLedger returns the ledger for a configuration. The server passes notify; admin commands pass nil. If the server
 // can send mail, notices are mailed, and accounts cannot spend before their address is verified.
 func NewLedger(
-	c config.Config, store credit.Store, log *slog.Logger, notify func(context.Context, credit.Notice),
+	c config.Config, d *db.DB, log *slog.Logger, notify func(context.Context, credit.Notice),
 ) (*credit.Ledger, error) {
 	free, err := credit.ParseAmount(cmp.Or(c.FreeCredit, "0.00"))
 	if err != nil || free > maxFree {
-		return nil, fmt.Errorf("setting free_credit: %q is not an amount from 0.00 to 1000.00", c.FreeCredit)
+		return nil, fmt.Errorf("setting free_credit: must be an amount from 0.00 to 1000.00, not %q", c.FreeCredit)
 	}
 	o := credit.Options{
-		Store: store, Hasher: secret.NewHasher(c.HMACKey), Free: free, NeedsProof: c.Mail.Host != "",
+		Store: credit.NewStore(d), Hasher: secret.NewHasher(c.HMACKey), Free: free, NeedsProof: c.Mail.Host != "",
 		TopUpURL: c.TopUpURL, Log: log,
 	}
 	if c.Mail.Host != "" {

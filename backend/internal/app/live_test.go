@@ -8,6 +8,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -67,7 +68,7 @@ func TestRevokeOwnLink_EndsItsStreams(t *testing.T) {
 	}
 	var p backendapi.AuthRequired
 	if status := b.call("GET", backendapi.PathSessions, "", &p); status != http.StatusUnauthorized ||
-		p.Code != backendapi.CodeAuthRequired {
+		p.Code != problem.CodeAuthRequired {
 		t.Errorf("next call: got %d %+v, want 401 auth_required", status, p)
 	}
 }
@@ -115,11 +116,11 @@ func TestControlRefusals(t *testing.T) {
 		status     int
 		code       string
 	}{
-		{control, `{"type":"sim.state"}`, http.StatusConflict, backendapi.CodeNotConnected},
-		{control, `{"type":"sim.state","colour":1}`, http.StatusBadRequest, backendapi.CodeInvalidRequest},
-		{control, `{"type":"sim.camera","payload":{},"media":"!"}`, http.StatusBadRequest, backendapi.CodeInvalidRequest},
+		{control, `{"type":"sim.state"}`, http.StatusConflict, problem.CodeNotConnected},
+		{control, `{"type":"sim.state","colour":1}`, http.StatusBadRequest, problem.CodeInvalidRequest},
+		{control, `{"type":"sim.camera","payload":{},"media":"!"}`, http.StatusBadRequest, problem.CodeInvalidRequest},
 		{backendapi.PathSessions + "/ses_missing/control", `{"type":"sim.state"}`, http.StatusNotFound,
-			backendapi.CodeNotFound},
+			problem.CodeNotFound},
 	} {
 		var p backendapi.Problem
 		if status := b.call("POST", c.path, c.body, &p); status != c.status || p.Code != c.code || p.FixHint == "" {
@@ -130,7 +131,7 @@ func TestControlRefusals(t *testing.T) {
 	b.call("DELETE", backendapi.PathSessions+"/"+s.SessionID, "", &closed)
 	var p backendapi.Problem
 	if status := b.call("POST", control, `{"type":"sim.state"}`, &p); status != http.StatusConflict ||
-		p.Code != backendapi.CodeConflict {
+		p.Code != problem.CodeConflict {
 		t.Errorf("control of a closed session: got %d %+v, want 409 conflict", status, p)
 	}
 	var page backendapi.EventPage

@@ -12,8 +12,8 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -200,7 +200,7 @@ func TestSessionGateway_EndsAnswersThatWait(t *testing.T) {
 			if message = fmt.Sprint(e["message"]); e["code"] != "invalid_key" {
 				t.Fatalf("got error %v, want invalid_key", e)
 			}
-			if strings.Contains(message, "the session is over") && w.last().Outcome == gateway.CodeInvalidKey {
+			if strings.Contains(message, "the session is over") && w.last().Outcome == problem.CodeInvalidKey {
 				message = "" // the session ended before the call read its script
 			}
 		}
@@ -249,7 +249,7 @@ func TestSessionGateway_RefusesACallThatItsSessionDoesNotOutlive(t *testing.T) {
 		if book := w.provider.Book(); len(book) != 0 {
 			t.Errorf("the provider received %+v, want no call", book)
 		}
-		if row := w.last(); row.Outcome != gateway.CodeInvalidKey || row.MicroUSD != 0 {
+		if row := w.last(); row.Outcome != problem.CodeInvalidKey || row.MicroUSD != 0 {
 			t.Errorf("got call %+v, want a refused one at no charge", row)
 		}
 	})
@@ -326,13 +326,13 @@ func TestSessionGateway_ComesWithTheScript(t *testing.T) {
 		status     int
 		code       string
 	}{
-		{script, `{"rules":[]}`, http.StatusBadRequest, backendapi.CodeInvalidRequest},
+		{script, `{"rules":[]}`, http.StatusBadRequest, problem.CodeInvalidRequest},
 		{script, `{"rules":[{"when":{"always":true},"reply":{"words":1}}]}`, http.StatusBadRequest,
-			backendapi.CodeInvalidRequest},
-		{script, strings.Repeat(" ", 70<<10), http.StatusBadRequest, backendapi.CodeInvalidRequest},
-		{script, strings.Repeat(" ", 200<<10), http.StatusRequestEntityTooLarge, backendapi.CodeTooLarge},
+			problem.CodeInvalidRequest},
+		{script, strings.Repeat(" ", 70<<10), http.StatusBadRequest, problem.CodeInvalidRequest},
+		{script, strings.Repeat(" ", 200<<10), http.StatusRequestEntityTooLarge, problem.CodeRequestTooLarge},
 		{backendapi.PathSessions + "/ses_missing" + backendapi.PathAssistantScript, milkScript, http.StatusNotFound,
-			backendapi.CodeNotFound},
+			problem.CodeNotFound},
 	} {
 		var p backendapi.Problem
 		if status := b.call("POST", c.path, c.body, &p); status != c.status || p.Code != c.code || p.FixHint == "" {

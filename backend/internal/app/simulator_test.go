@@ -98,7 +98,9 @@ func startBackendWith(
 func linkAccount(t *testing.T, a *App, hash secret.Hasher) string {
 	t.Helper()
 	ctx := t.Context()
-	ada, err := account.NewService(a.store, hash, slog.New(slog.DiscardHandler), nil).SignUp(ctx, "ada@example.org",
+	accounts := account.New(account.Options{Store: account.NewStore(a.db), Hasher: hash,
+		Log: slog.New(slog.DiscardHandler)})
+	ada, err := accounts.SignUp(ctx, "ada@example.org",
 		testPassword)
 	if err != nil {
 		t.Fatal(err)

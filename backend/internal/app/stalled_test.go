@@ -148,8 +148,8 @@ func (h *authWorld) getRequests() map[string]string {
 	}
 	token, key := h.credentials()
 	for _, r := range backendapi.Routes() {
-		if r.Method == http.MethodGet && !r.WebSocket {
-			path := strings.NewReplacer("{id}", h.things["session"], "{project}", h.things["project"]).Replace(r.Path)
+		if r.Method() == http.MethodGet && !r.WebSocket {
+			path := strings.NewReplacer("{id}", h.things["session"], "{project}", h.things["project"]).Replace(r.Path())
 			add(path, "Authorization: Bearer "+token)
 		}
 	}

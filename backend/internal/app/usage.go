@@ -16,7 +16,7 @@ type connUsage struct {
 
 func newConnUsage() *connUsage { return &connUsage{busy: map[net.Conn]struct{}{}, last: time.Now()} }
 
-// note is the ConnState callback of an http.Server.
+// note records a change of a connection's state. It is the ConnState callback of an http.Server.
 func (u *connUsage) note(c net.Conn, state http.ConnState) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -30,7 +30,7 @@ func (u *connUsage) note(c net.Conn, state http.ConnState) {
 	u.last = time.Now()
 }
 
-// touch records a use that ends now.
+// touch records that a connection was in use until now.
 func (u *connUsage) touch() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

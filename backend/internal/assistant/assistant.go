@@ -1,5 +1,5 @@
-// Package assistant manages the settings of a project's voice assistant: models, voice, memory and sounds. They are
-// chosen from a catalogue that the operator configures. The package does not check who may change the settings, and
+// Package assistant manages the settings of a project's voice assistant: models, voice, memory and sounds. The
+// operator configures a catalogue of the choices. The package does not check who may change the settings, and
 // contains no HTTP or SQL code.
 package assistant
 
@@ -14,7 +14,8 @@ var (
 	ErrConflict = errors.New("the config has changed since it was read")
 	// ErrNoProject is returned for a project that does not exist, for example because it was deleted in the meantime.
 	ErrNoProject = errors.New("no such project")
-	// ErrNotUndoable is returned for an entry that is not a change of this config or was already undone.
+	// ErrNotUndoable is returned for an audit entry that is not a change of this config or was already
+	// undone.
 	ErrNotUndoable = errors.New("there is nothing to undo")
 )
 
@@ -33,8 +34,8 @@ func (e *ConflictError) Error() string { return ErrConflict.Error() }
 // Is reports whether target is ErrConflict.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// InvalidError reports an invalid value. Message lists the valid ones. Tells, if not empty, is another field whose
-// current value Message reveals: a caller who may not read that field must not see Message.
+// InvalidError reports an invalid value. Message lists the valid values. If Tells is not empty, Message reveals
+// the current value of the field Tells, and must be hidden from callers who may not read that field.
 type InvalidError struct{ Field, Message, Tells string }
 
 // Error returns the message.
@@ -47,7 +48,7 @@ type Config struct {
 	RealtimeModel string
 	Voice         string
 	MemoryModel   string
-	TextModel     string // used for the gateway's model "assistant"; "" for the operator's default
+	TextModel     string // ID of the gateway's model "assistant"; "" for the operator's default
 	SessionMemory bool
 	Sounds        bool
 	UpdatedAt     time.Time // zero if never changed

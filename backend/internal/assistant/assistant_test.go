@@ -1,7 +1,6 @@
 package assistant
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,41 +10,37 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/dbtest"
 )
 
-// memory is an in-memory store of one config.
-type memory struct {
-	Stored
-	entries []audit.Entry
-}
+const app = "com.example.app"
 
-func (m *memory) AssistantConfig(context.Context, string, string) (Stored, error) {
-	return m.Stored, nil
-}
-
-func (m *memory) SaveAssistant(_ context.Context, _ string, s Stored, e audit.Entry) error {
-	m.Stored, m.entries = s, append(m.entries, e)
-	return nil
-}
-
-func (m *memory) UndoAssistant(ctx context.Context, account string, s Stored, e audit.Entry, _ string) error {
-	return m.SaveAssistant(ctx, account, s, e)
-}
-
-func newService(t *testing.T) (*Service, *memory) {
+func newService(t testing.TB) *Service {
 	t.Helper()
 	c, err := LoadCatalogue("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &memory{}
-	return &Service{Store: m, Catalogue: c, Now: time.Now}, m
+	d := dbtest.Open(t)
+	dbtest.AddAccount(t, d, "ada")
+	dbtest.AddProject(t, d, "ada", app)
+	return &Service{Store: NewStore(d), Catalogue: c, Now: time.Now}
+}
+
+// auditEntries returns the audit entries, newest first.
+func auditEntries(t *testing.T, s *Service) []audit.Entry {
+	t.Helper()
+	all, err := audit.NewStore(s.Store.DB).AuditEntries(t.Context(), "ada", audit.Filter{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 func ptr[T any](v T) *T { return &v }
 
 func TestFits_RefusesUnknownValues(t *testing.T) {
-	s, m := newService(t)
+	s := newService(t)
 	for _, tc := range []struct {
 		name    string
 		change  Change
@@ -62,7 +57,7 @@ func TestFits_RefusesUnknownValues(t *testing.T) {
 		{"voice of another model", Change{RealtimeModel: ptr("realtime-swift"), Voice: ptr("slate")}, "voice",
 			[]string{"slate", "only with ember, harbor"}},
 	} {
-		_, _, err := s.Change(t.Context(), "ada", "com.example.app", tc.change, audit.Person())
+		_, _, err := s.Change(t.Context(), "ada", app, tc.change, audit.Person())
 		var invalid *InvalidError
 		if !errors.As(err, &invalid) || invalid.Field != tc.field || len(invalid.Message) > 400 {
 			t.Errorf("%s: got %v, want an InvalidError of the field with a short message", tc.name, err)
@@ -74,16 +69,16 @@ func TestFits_RefusesUnknownValues(t *testing.T) {
 			}
 		}
 	}
-	if len(m.entries) != 0 {
-		t.Errorf("stored entries %v, want none", m.entries)
+	if all := auditEntries(t, s); len(all) != 0 {
+		t.Errorf("stored entries %v, want none", all)
 	}
 }
 
 // A model that cannot speak with the current voice must be set together with a new voice, and vice versa.
 func TestFits_ModelAndVoiceMatch(t *testing.T) {
-	s, _ := newService(t)
+	s := newService(t)
 	change := func(version int64, model, voice *string) error {
-		_, _, err := s.Change(t.Context(), "ada", "com.example.app", Change{Version: version, RealtimeModel: model,
+		_, _, err := s.Change(t.Context(), "ada", app, Change{Version: version, RealtimeModel: model,
 			Voice: voice}, audit.Person())
 		return err
 	}
@@ -106,14 +101,14 @@ func TestFits_ModelAndVoiceMatch(t *testing.T) {
 }
 
 func TestApply_CurrentValueIsNoChange(t *testing.T) {
-	s, m := newService(t)
-	before, after, err := s.Change(t.Context(), "ada", "com.example.app", Change{Voice: ptr("ember"), Sounds: ptr(true)},
+	s := newService(t)
+	before, after, err := s.Change(t.Context(), "ada", app, Change{Voice: ptr("ember"), Sounds: ptr(true)},
 		audit.Person())
-	if err != nil || before != after || after.Version != 0 || len(m.entries) != 0 {
+	if err != nil || before != after || after.Version != 0 || len(auditEntries(t, s)) != 0 {
 		t.Errorf("set an unchanged value: got config %+v before and %+v after, error %v, %d entries; want no new version",
-			before, after, err, len(m.entries))
+			before, after, err, len(auditEntries(t, s)))
 	}
-	if _, _, err := s.Change(t.Context(), "ada", "com.example.app", Change{Version: 7, Voice: ptr("ember")},
+	if _, _, err := s.Change(t.Context(), "ada", app, Change{Version: 7, Voice: ptr("ember")},
 		audit.Person()); !errors.Is(err, ErrConflict) {
 		t.Errorf("change of another version: got %v, want ErrConflict", err)
 	}
@@ -121,22 +116,30 @@ func TestApply_CurrentValueIsNoChange(t *testing.T) {
 
 // An ID that the operator removed from the catalogue remains set until it is changed, and cannot be chosen again.
 func TestGone_ListsRemovedIDs(t *testing.T) {
-	s, m := newService(t)
+	s := newService(t)
 	s.Catalogue.RealtimeModels[0].Price, s.Catalogue.MemoryModels[1].Price = ptr(int64(60)), ptr(int64(5))
 	change := func(c Change) error {
-		c.Version = m.Version
-		_, _, err := s.Change(t.Context(), "ada", "com.example.app", c, audit.Person())
+		stored, err := s.Store.AssistantConfig(t.Context(), "ada", app)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Version = stored.Version
+		_, _, err = s.Change(t.Context(), "ada", app, c, audit.Person())
 		return err
 	}
 	if err := change(Change{Sounds: ptr(false)}); err != nil {
 		t.Fatal(err)
 	}
-	if cost := s.Cost(m.Config); cost == nil || *cost != 65 {
+	c, err := s.Get(t.Context(), "ada", app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cost := s.Cost(c); cost == nil || *cost != 65 {
 		t.Errorf("got cost %v, want 65", cost)
 	}
 	s.Catalogue.RealtimeModels = s.Catalogue.RealtimeModels[1:]
-	c, err := s.Get(t.Context(), "ada", "com.example.app")
-	choices, choicesErr := s.Choices(t.Context(), "ada", "com.example.app")
+	c, err = s.Get(t.Context(), "ada", app)
+	choices, choicesErr := s.Choices(t.Context(), "ada", app)
 	if err != nil || choicesErr != nil || c.RealtimeModel != "realtime-standard" || s.Cost(c) != nil ||
 		!slices.Equal(choices.Gone(c), []string{"realtime-standard"}) {
 		t.Errorf("got config %+v, cost %v, gone %v (error %v), want the removed model without a cost", c, s.Cost(c),
@@ -146,13 +149,13 @@ func TestGone_ListsRemovedIDs(t *testing.T) {
 		t.Errorf("change another field: %v", err)
 	}
 	if err := change(Change{Voice: ptr("slate")}); err == nil || !strings.Contains(err.Error(),
-		"set realtimeModel in the same change") {
+		"in the same change, set realtimeModel") {
 		t.Errorf("set a voice for a removed model: got %v, want a hint to set the model too", err)
 	}
 	if err := change(Change{RealtimeModel: ptr("realtime-swift")}); err != nil {
 		t.Errorf("change to another model: %v", err)
 	}
-	left := m.entries[len(m.entries)-1]
+	left := auditEntries(t, s)[0]
 	if err := change(Change{RealtimeModel: ptr("realtime-standard")}); err == nil {
 		t.Error("a removed ID was accepted again")
 	}
@@ -191,7 +194,7 @@ func TestLoadCatalogue(t *testing.T) {
 		{"name: R", "title: R", "title"},
 		{"voices: [v]", "voices: [w]", `realtime_models, r: voices contains "w"`},
 		{"voices: [v]", "voices: [v, v]", "realtime_models, r: voices contains v twice"},
-		{"voices: [v],", "", "realtime_models, r: voices is missing"},
+		{"voices: [v],", "", "realtime_models, r: voices must list"},
 		{"{id: m, name: M}", "{id: m, name: M, voices: [v]}", "memory_models, m: voices"},
 		{"{id: v, name: V}", "{id: v, name: V}, {id: v, name: V2}", "voices, entry 2: the id v occurs twice"},
 		{"{id: v, name: V}", "{id: V, name: V}", "voices, entry 1"},
@@ -201,7 +204,7 @@ func TestLoadCatalogue(t *testing.T) {
 		{"realtime_model: r", "realtime_model: x", `defaults, realtime_model: "x"`},
 		{"voice: v", "voice: ''", `defaults, voice: ""`},
 		{"memory_model: m", "memory_model: r", `defaults, memory_model: "r"`},
-		{"memory_models: [{id: m, name: M}]", "", "memory_models: got 0 entries"},
+		{"memory_models: [{id: m, name: M}]", "", "memory_models must have 1 to"},
 		{"sounds: false}", "sounds: false}\n---\n{}", "more than one document"},
 		{small, "", "empty"},
 		{small, strings.Repeat("#", MaxCatalogueBytes+1), "256 KB"},
@@ -222,6 +225,7 @@ func FuzzCatalogue(f *testing.F) {
 	f.Add(builtIn)
 	f.Add([]byte("defaults: &a [*a]"))
 	f.Add([]byte("voices:\n- {id: v, id: w}"))
+	s := newService(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := parse("models.yaml", data)
 		if err != nil {
@@ -230,7 +234,7 @@ func FuzzCatalogue(f *testing.F) {
 			}
 			return
 		}
-		s := &Service{Store: &memory{}, Catalogue: c, Now: time.Now}
+		s := &Service{Store: s.Store, Catalogue: c, Now: time.Now}
 		config, err := s.Get(t.Context(), "a", "b")
 		if err != nil || len(c.Gone(config)) > 0 {
 			t.Fatalf("accepted defaults that are not in the catalogue: %v (error %v)", c.Gone(config), err)

@@ -63,7 +63,7 @@ type Defaults struct {
 //go:embed catalogue.yaml
 var builtIn []byte
 
-// LoadCatalogue reads the operator's YAML file, or the built-in catalogue if path is empty. An error names the file and
+// LoadCatalogue reads the operator's YAML file, or the built-in catalogue if path is empty. Errors contain the file and
 // the invalid entry.
 func LoadCatalogue(path string) (Catalogue, error) {
 	if path == "" {
@@ -98,7 +98,7 @@ func parse(name string, data []byte) (Catalogue, error) {
 func wholePrices(n *yaml.Node) error {
 	for i, child := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 1 && n.Content[i-1].Value == "price_micro_usd_per_minute" && !isWhole(child) {
-			return fmt.Errorf("line %d: price_micro_usd_per_minute is not a whole number", child.Line)
+			return fmt.Errorf("line %d: price_micro_usd_per_minute must be a whole number", child.Line)
 		}
 		if err := wholePrices(child); err != nil {
 			return err
@@ -143,11 +143,11 @@ func (c Catalogue) check() error {
 
 func (c Catalogue) checkVoices(m Model) error {
 	if len(m.Voices) == 0 {
-		return fmt.Errorf("realtime_models, %s: voices is missing, list the ids of the voices it can speak with", m.ID)
+		return fmt.Errorf("realtime_models, %s: voices must list the ids of the voices that the model can speak with", m.ID)
 	}
 	for i, v := range m.Voices {
 		if c.voice(v) == nil {
-			return fmt.Errorf("realtime_models, %s: voices contains %q, which is not in the list of voices", m.ID, short(v))
+			return fmt.Errorf("realtime_models, %s: voices contains %q, which the list of voices lacks", m.ID, short(v))
 		}
 		if slices.Contains(m.Voices[:i], v) {
 			return fmt.Errorf("realtime_models, %s: voices contains %s twice", m.ID, v)
@@ -172,7 +172,7 @@ func (c Catalogue) checkDefaults() error {
 	return nil
 }
 
-// entry holds the fields that models and voices have in common.
+// entry contains the fields that models and voices share.
 type entry struct {
 	id, name, description string
 	price                 *int64
@@ -190,7 +190,7 @@ var idForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
 
 func checkList(list string, entries []entry) error {
 	if n := len(entries); n == 0 || n > maxChoices {
-		return fmt.Errorf("%s: got %d entries, need 1 to %d", list, n, maxChoices)
+		return fmt.Errorf("%[1]s must have 1 to %[3]d entries, not %[2]d", list, n, maxChoices)
 	}
 	seen := map[string]bool{}
 	for i, e := range entries {

@@ -89,7 +89,7 @@ func summary(diff []difference) string {
 	return strings.Join(parts, ", ")
 }
 
-// labels maps fields to the names shown to users, where these differ from the API's names.
+// labels maps fields to the names shown to users, if these differ from the API's names.
 var labels = map[string]string{
 	grants.RealtimeModel: "realtime model", grants.MemoryModel: "memory model", grants.TextModel: "text model",
 	grants.SessionMemory: "session memory",
@@ -136,7 +136,7 @@ func (c Catalogue) fits(before, after Config) error {
 		return notOffered(grants.RealtimeModel, after.RealtimeModel, modelIDs(c.RealtimeModels))
 	case newVoice && model == nil:
 		return &InvalidError{Field: grants.Voice, Tells: grants.RealtimeModel,
-			Message: "the current realtime model is no longer offered: set realtimeModel in the same change, to one of " +
+			Message: "the current realtime model is no longer offered: in the same change, set realtimeModel to one of " +
 				strings.Join(modelIDs(c.RealtimeModels), ", ")}
 	case (newModel || newVoice) && !slices.Contains(model.Voices, after.Voice):
 		return misfit(model, after.Voice, newModel, newVoice)
@@ -150,7 +150,7 @@ func misfit(model *Model, voice string, newModel, newVoice bool) error {
 	case !newVoice:
 		return &InvalidError{Field: grants.RealtimeModel,
 			Message: "realtimeModel " + model.ID +
-				" cannot speak with the current voice: set voice in the same change, to one of " + fit}
+				" cannot speak with the current voice: in the same change, set voice to one of " + fit}
 	case !newModel:
 		return &InvalidError{Field: grants.Voice, Tells: grants.RealtimeModel,
 			Message: "voice " + voice + " does not fit the current realtime model, which speaks with " + fit}

@@ -17,25 +17,13 @@ type Stored struct {
 	Host string
 }
 
-// Store stores configs. Every method is atomic.
-type Store interface {
-	// AssistantConfig returns a project's config. Its version is 0 if it was never changed.
-	AssistantConfig(ctx context.Context, accountID, project string) (Stored, error)
-	// SaveAssistant stores version n of a config over version n-1, together with its audit entry. It returns a
-	// *ConflictError or ErrNoProject.
-	SaveAssistant(ctx context.Context, accountID string, s Stored, e audit.Entry) error
-	// UndoAssistant is like SaveAssistant, and also records that e undid the entry undone. It returns ErrNotUndoable if
-	// that entry was already undone.
-	UndoAssistant(ctx context.Context, accountID string, s Stored, e audit.Entry, undone string) error
-}
-
 // Service reads and changes configs. Callers must check that the project belongs to the account and that its ID is not
 // an alias.
 type Service struct {
-	Store     Store
+	Store     *Store
 	Catalogue Catalogue
-	// TextModels returns the gateway's models for a project, and the ID of the default one or "". The field is nil if
-	// there is no gateway.
+	// TextModels returns the gateway's models for a project, and the ID of the default one or "". It is nil if there
+	// is no gateway.
 	TextModels func(ctx context.Context, account, project string) (models []TextModel, standard string, err error)
 	Now        func() time.Time
 }
@@ -67,8 +55,8 @@ func (s *Service) Get(ctx context.Context, account, project string) (Config, err
 	return c, nil
 }
 
-// Change sets the fields of c and returns the config before and after. It creates no new version if no value changes.
-// It may return a *ConflictError, an *InvalidError or ErrNoProject.
+// Change sets the fields of c and returns the config before and after. If no value changes, it creates no new
+// version. It may return a *ConflictError, an *InvalidError or ErrNoProject.
 func (s *Service) Change(
 	ctx context.Context, account, project string, c Change, by audit.Actor,
 ) (before, after Config, err error) {
@@ -99,8 +87,8 @@ func (s *Service) Change(
 	return before, after, err
 }
 
-// Undo restores the values before a change as a new version. It returns ErrConflict if one of the fields has been
-// changed again, ErrNotUndoable, or an *InvalidError if an old value is no longer offered.
+// Undo creates a new version with the values from before a change. It returns ErrConflict if one of the fields
+// has been changed again, ErrNotUndoable, or an *InvalidError if an old value is no longer offered.
 func (s *Service) Undo(ctx context.Context, account string, e audit.Entry, by audit.Actor) error {
 	if (e.Action != ActionChanged && e.Action != ActionUndone) || e.AccountID != account || !e.Undoable() {
 		return ErrNotUndoable

@@ -11,7 +11,7 @@ import (
 // TextModel is a model of the gateway that responds with text.
 type TextModel struct {
 	ID, Name, Description string
-	Why                   string // why it is currently not offered, or empty
+	Why                   string // reason why it is currently not offered, or empty
 	Price                 TokenPrice
 }
 

@@ -1,6 +1,5 @@
-// Package audit records who read or changed an account's data: agents, the account holder or the operator. It contains
-// no SQL and does not interpret changes: the feature that makes a change passes the entry to its store together with
-// the change.
+// Package audit records who read or changed an account's data: agents, the account holder or the operator. It does
+// not interpret changes: the feature that makes a change inserts the entry in the same transaction.
 package audit
 
 import (
@@ -41,7 +40,7 @@ type Entry struct {
 	AccountID string
 	At        time.Time
 	Actor     Actor
-	// ActorName is set in listings only, e.g. "laptop · Claude Code" for an agent's link.
+	// ActorName is set only in listings, e.g. "laptop · Claude Code" for an agent's link.
 	ActorName string
 	// Action has the form <noun>.<past-tense verb>, e.g. assistant.changed, assistant.read, key.revoked, grants.changed.
 	Action string
@@ -61,7 +60,7 @@ func New(at time.Time, accountID string, by Actor, action, project, summary stri
 		Project: project, Summary: summary}
 }
 
-// Undoable reports whether the change can be undone: it has a Before and was not undone yet.
+// Undoable reports whether the change can be undone: it has a Before and has not been undone.
 func (e Entry) Undoable() bool { return len(e.Before) > 0 && e.UndoneBy == "" }
 
 // Settings returns the names of the settings that undoing the entry would restore. Each name consists of the entry's

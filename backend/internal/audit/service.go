@@ -16,8 +16,8 @@ const (
 	MaxListed = 200 // entries per listing
 	Kept      = 400 * 24 * time.Hour
 	// KeptOfPerson is the number of entries an account keeps of its holder. KeptOfOther is the number it keeps of each
-	// link, of the operator and of the backend. Each actor has its own share, so that an agent cannot push out the
-	// entries of others; within its own share, it cannot push out the entries that an undo needs.
+	// link, of the operator and of the backend. Each actor has its own share, so that an agent cannot displace the
+	// entries of others. Within its own share, it cannot displace the entries that an undo needs.
 	KeptOfPerson = 10_000
 	KeptOfOther  = 5_000
 	// ReadWindow is how long repeated reads of the same kind through one link are recorded as a single entry.
@@ -44,23 +44,9 @@ type Filter struct {
 	Limit       int    // clamped to 1..MaxListed; 0 means MaxListed
 }
 
-// Store stores entries. The entry of a change is inserted in the transaction of the change.
-type Store interface {
-	// AuditEntries lists entries with ActorName set, newest first.
-	AuditEntries(ctx context.Context, accountID string, f Filter) ([]Entry, error)
-	// AuditEntry returns ErrNotFound for an unknown entry.
-	AuditEntry(ctx context.Context, accountID, id string) (Entry, error)
-	// AddAuditRead inserts e unless the same actor has an entry with the same action and project after since.
-	AddAuditRead(ctx context.Context, e Entry, since time.Time) error
-	// SweepAudit deletes entries from before old. In accounts with an entry from after recent, it also deletes the
-	// oldest entries beyond each actor's share. It keeps the latest entry for each setting that can be undone
-	// (Entry.Settings). It returns the number of deleted entries.
-	SweepAudit(ctx context.Context, old, recent time.Time, ofPerson, ofOther int) (int64, error)
-}
-
 // Service lists audit entries and records reads.
 type Service struct {
-	Store Store
+	Store *Store
 	Now   func() time.Time
 	Log   *slog.Logger // nil discards logs
 }
@@ -83,7 +69,7 @@ func (s *Service) Get(ctx context.Context, accountID, id string) (Entry, error) 
 	return s.Store.AuditEntry(ctx, accountID, id)
 }
 
-// reads maps each kind of read to its description for the account holder.
+// reads maps actions of reads to their descriptions for the account holder.
 var reads = map[string]string{
 	"assistant.read":     "read the assistant's config",
 	"credentials.read":   "read which credentials are set",
@@ -133,7 +119,7 @@ func AgentName(host, client string) string {
 func Name(kind, host, client string) string {
 	switch kind {
 	case KindAgent:
-		return cmp.Or(AgentName(host, client), "an agent whose link is gone")
+		return cmp.Or(AgentName(host, client), "an agent whose link was deleted")
 	case KindPerson:
 		return "you"
 	case KindOperator:

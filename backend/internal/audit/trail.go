@@ -38,8 +38,8 @@ func AnybodysTrail() []TrailAction {
 }
 
 // TrailRef hashes a value that a line refers to. kind separates the hashes of equal texts of different kinds, such as
-// an address and an account. A reader of the database cannot recover values that are no longer stored; values still
-// stored in other tables can be matched with lines by their equal times.
+// an address and an account. A reader of the database cannot recover values that are no longer stored. Values still
+// stored in other tables can be matched with lines by their times.
 type TrailRef func(kind, value string) string
 
 // NewTrailRef returns a TrailRef that uses the backend's keyed hash. It returns "" for an empty value.
@@ -53,7 +53,7 @@ func NewTrailRef(hash func(kind, value string) string) TrailRef {
 }
 
 // Trace describes the line that a change adds to the operator's linking trail. The store inserts the line in the
-// transaction of the change, which determines the code, link and account of the line. The zero Trace adds no line.
+// transaction of the change, and takes its code, link and account from the change. The zero Trace adds no line.
 type Trace struct {
 	Action TrailAction
 	At     time.Time

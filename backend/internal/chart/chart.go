@@ -1,6 +1,6 @@
 // Package chart draws numbers as small SVG charts for inclusion in a page. Each chart has a title and a description for
 // screen readers, takes its colours from classes and currentColor, and contains neither script nor style. The package
-// does not interpret the numbers.
+// does not know what the numbers mean.
 package chart
 
 import (
@@ -22,7 +22,7 @@ type Chart struct {
 	ID, Title, Desc string
 	Points          []Point
 	Format          func(n int64) string // formats the numbers; nil for plain counts
-	Unfinished      bool                 // the period of the last point is not over; it is drawn hatched
+	Unfinished      bool                 // the period of the last point is not over, so it is drawn hatched
 }
 
 // short formats a number for labels with little space.
@@ -157,8 +157,8 @@ func (s scale) axis() string {
 	return b.String()
 }
 
-// dots draws points that show their numbers on hover. They are smaller in long series, where larger ones would hide
-// the line.
+// dots draws points that show their numbers on hover. In long series they are smaller, so that they do not hide the
+// line.
 func (s scale) dots() string {
 	var b strings.Builder
 	for i, p := range s.points {
@@ -182,8 +182,8 @@ func (s scale) times() string {
 	return b.String()
 }
 
-// Ticks returns 2 to 6 round numbers. The first is 0 and the last is at least most. The step is 1, 2 or 5 times a power
-// of ten.
+// Ticks returns 2 to 6 round numbers for an axis. The first is 0 and the last is at least most. The step is 1, 2 or 5
+// times a power of ten.
 func Ticks(most int64) []int64 {
 	step := int64(1)
 	for i := 0; (most-1)/step >= 5 && step < math.MaxInt64/10; i++ {

@@ -29,7 +29,7 @@ type Config struct {
 	SiteURL           string         // URL of the website
 	Database          string         // postgres:// URL or a SQLite file
 	DataDir           string         // directory of the SQLite file, and for temporary files
-	HMACKey           []byte         // at least 32 bytes; nil if unset: the caller must fail or generate one
+	HMACKey           []byte         // at least 32 bytes; nil if unset, and the caller must then fail or generate one
 	CodeTTL           time.Duration  // validity of a device code
 	PollInterval      time.Duration  // minimum time between two polls
 	Grace             time.Duration  // how long after CodeTTL a code approved in time can still be redeemed
@@ -123,7 +123,7 @@ func Flags(flags *pflag.FlagSet) {
 }
 
 // Load reads the settings. Flags override variables, variables override the file, and the file overrides the defaults.
-// An error names the setting and never contains a secret.
+// Errors contain the setting and never a secret.
 func Load(flags *pflag.FlagSet) (Config, error) {
 	v := viper.New()
 	known := map[string]bool{}
@@ -232,7 +232,7 @@ func build(v *viper.Viper, env secrets) (_ Config, err error) {
 	switch c.LogLevel {
 	case "debug", "info", "warn", "error":
 	default:
-		return Config{}, fmt.Errorf("setting log_level: %q is not debug, info, warn or error", c.LogLevel)
+		return Config{}, fmt.Errorf("setting log_level: must be debug, info, warn or error, not %q", c.LogLevel)
 	}
 	if c.Database == "" {
 		c.Database = filepath.Join(c.DataDir, "service.db")
@@ -253,10 +253,10 @@ func number(v *viper.Viper, key string, least, most int) (int, error) {
 	text := strings.TrimSpace(v.GetString(key))
 	var n int
 	if _, err := fmt.Sscanf(text+" ", "%d ", &n); err != nil || fmt.Sprint(n) != text {
-		return 0, fmt.Errorf("setting %s: %q is not a whole number", key, text)
+		return 0, fmt.Errorf("setting %s: must be a whole number, not %q", key, text)
 	}
 	if n < least || n > most {
-		return 0, fmt.Errorf("setting %s: %d is not between %d and %d", key, n, least, most)
+		return 0, fmt.Errorf("setting %[1]s: must be from %[3]d to %[4]d, not %[2]d", key, n, least, most)
 	}
 	return n, nil
 }
@@ -264,7 +264,7 @@ func number(v *viper.Viper, key string, least, most int) (int, error) {
 // checkURLs validates Listen and sets the defaults of BaseURL and SiteURL.
 func (c *Config) checkURLs() error {
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-		return fmt.Errorf("setting listen: %q is not host:port", c.Listen)
+		return fmt.Errorf("setting listen: must be host:port, not %q", c.Listen)
 	}
 	if c.BaseURL == "" {
 		c.BaseURL = "http://" + c.Listen
@@ -279,11 +279,11 @@ func (c *Config) checkURLs() error {
 		u, err := url.Parse(*a.address)
 		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" ||
 			u.User != nil {
-			return fmt.Errorf("setting %s: not an http or https address with a host", a.key)
+			return fmt.Errorf("setting %s: must be an http or https address with a host", a.key)
 		}
 		if strings.Trim(u.Path, "/") != "" || strings.ContainsAny(*a.address, "?#") {
-			return fmt.Errorf("setting %s: the address has a path, a query or a fragment, but pages and programs need a host "+
-				"of their own, such as https://service.example.org", a.key)
+			return fmt.Errorf("setting %s: the address must not contain a path, query or fragment: pages and programs need a "+
+				"host of their own, such as https://service.example.org", a.key)
 		}
 		if u.Scheme == "http" && !loopback.IsHost(u.Hostname()) {
 			return fmt.Errorf("setting %s: plain http is allowed only on this machine, because elsewhere browsers drop the "+
@@ -301,7 +301,7 @@ func (c *Config) checkTopUp() error {
 	u, err := url.Parse(c.TopUpURL)
 	if err != nil || u.Hostname() == "" || u.User != nil ||
 		u.Scheme != "https" && (u.Scheme != "http" || !loopback.IsHost(u.Hostname())) {
-		return errors.New("setting topup_url: not an https address with a host")
+		return errors.New("setting topup_url: must be an https address with a host")
 	}
 	return nil
 }
@@ -317,7 +317,7 @@ func parseNetworks(list string) (networks []netip.Prefix, err error) {
 			prefix, err = addr.Prefix(addr.BitLen())
 		}
 		if err != nil {
-			return nil, fmt.Errorf("setting trusted_proxies: %q is neither an address nor a network", text)
+			return nil, fmt.Errorf("setting trusted_proxies: must list addresses and networks, not %q", text)
 		}
 		networks = append(networks, prefix.Masked())
 	}

@@ -21,7 +21,7 @@ func readMail(v *viper.Viper, password string) (m Mail, err error) {
 		return m, err
 	}
 	if m.TLS != "starttls" && m.TLS != "tls" && m.TLS != "none" {
-		return m, fmt.Errorf("setting smtp_tls: %q is not starttls, tls or none", m.TLS)
+		return m, fmt.Errorf("setting smtp_tls: must be starttls, tls or none, not %q", m.TLS)
 	}
 	if strings.ContainsFunc(m.Host, notInHost) || strings.Contains(m.Host, ":") && net.ParseIP(m.Host) == nil {
 		return m, errors.New("setting smtp_host: must be a host name or address only; set the port in smtp_port")

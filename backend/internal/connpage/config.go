@@ -127,7 +127,7 @@ func whole(p Page) config {
 		&p.SupportURL, &p.PrivacyURL}
 }
 
-// change converts the fields to a Change without a version.
+// change converts the fields to a Change that has no version.
 func (c config) change() Change {
 	change := Change{Title: c.Title, Description: c.Description, Theme: c.Theme, Accent: c.Accent,
 		Capabilities: c.Capabilities,

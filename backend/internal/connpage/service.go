@@ -22,7 +22,7 @@ const (
 
 // Service reads and changes connection pages.
 type Service struct {
-	Store Store
+	Store *Store
 	Now   func() time.Time
 }
 
@@ -77,8 +77,9 @@ func newPageID() string {
 	return "cp_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))[:20]
 }
 
-// Change changes a page and returns it before and after the change. It does not store a change without effect. It
-// returns a *ConflictError, or an error that contains an *InvalidError for each invalid field; see InvalidFields.
+// Change changes a page and returns it before and after the change. It does not store a change that has no
+// effect. It returns a *ConflictError, or an error that contains an *InvalidError for each invalid field; see
+// InvalidFields.
 func (s *Service) Change(
 	ctx context.Context, account, project string, c Change, by audit.Actor,
 ) (before, after Page, err error) {

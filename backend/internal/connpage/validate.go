@@ -78,7 +78,7 @@ func text(s *string, field string, least, most int, keep func(string)) error {
 	trimmed := strings.TrimSpace(*s)
 	n := utf8.RuneCountInString(trimmed)
 	if n < least || n > most || !utf8.ValidString(trimmed) || strings.ContainsFunc(trimmed, unprintable) {
-		return &InvalidError{field, fmt.Sprintf("%s is not %d to %d printable characters on one line", field, least, most)}
+		return &InvalidError{field, fmt.Sprintf("%s must be %d to %d printable characters on one line", field, least, most)}
 	}
 	keep(trimmed)
 	return nil
@@ -101,7 +101,7 @@ func cleanAccent(c *Change) error {
 
 func cleanTheme(c *Change) error {
 	if c.Theme != nil && !slices.Contains(Themes(), *c.Theme) {
-		return &InvalidError{"theme", "theme is not one of " + strings.Join(Themes(), ", ")}
+		return &InvalidError{"theme", "theme must be one of " + strings.Join(Themes(), ", ")}
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ func cleanCapabilities(c *Change) error {
 	seen := map[string]bool{}
 	for _, id := range *c.Capabilities {
 		if !slices.Contains(known, id) {
-			return &InvalidError{"capabilities", fmt.Sprintf("capabilities: %q is not one of %s", cut(id), strings.Join(known,
+			return &InvalidError{"capabilities", fmt.Sprintf("capabilities: %q must be one of %s", cut(id), strings.Join(known,
 				", "))}
 		}
 		seen[id] = true
@@ -137,7 +137,7 @@ func cleanList[T any](list **[]T, field string, limit int, clean func(i int, ele
 		return nil
 	}
 	if n := len(**list); n > limit {
-		return &InvalidError{field, fmt.Sprintf("%s are %d, the limit is %d", field, n, limit)}
+		return &InvalidError{field, fmt.Sprintf("%s has %d entries, over the limit of %d", field, n, limit)}
 	}
 	own := slices.Clone(**list)
 	problems := make([]error, len(own))
@@ -163,9 +163,9 @@ func cleanToggles(c *Change) error {
 		field := fmt.Sprintf("toggles[%d].id", i)
 		switch {
 		case !toggleForm.MatchString(t.ID):
-			wrongID = &InvalidError{field, field + " is not 1 to 32 of a-z, 0-9, _ and -, a letter first"}
+			wrongID = &InvalidError{field, field + " must be 1 to 32 of a-z, 0-9, _ and -, a letter first"}
 		case seen[t.ID]:
-			wrongID = &InvalidError{field, fmt.Sprintf("%s: %q is there twice", field, t.ID)}
+			wrongID = &InvalidError{field, fmt.Sprintf("%s contains %q twice", field, t.ID)}
 		}
 		seen[t.ID] = true
 		return errors.Join(wrongID,
@@ -183,7 +183,7 @@ func link(s *string, field string, keep func(string)) error {
 		u, err := url.Parse(trimmed)
 		if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || len(trimmed) > maxURL ||
 			strings.ContainsFunc(trimmed, unprintable) {
-			return &InvalidError{field, fmt.Sprintf("%s is neither empty nor an https address of at most %d characters", field,
+			return &InvalidError{field, fmt.Sprintf("%s must be empty or an https address of at most %d characters", field,
 				maxURL)}
 		}
 	}

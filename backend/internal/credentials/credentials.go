@@ -1,5 +1,5 @@
 // Package credentials stores a project's own API keys for AI providers, encrypted with a key that is not in the
-// database. A stored value is never shown again; it is decrypted only to test it or to use it in the gateway. The
+// database. A stored value is never shown again. It is decrypted only for tests and for calls of the gateway. The
 // package does not check grants and contains no pages or SQL.
 package credentials
 
@@ -47,8 +47,8 @@ type Credential struct {
 	TestResult string
 }
 
-// Link lets the account holder set one credential once. Its ID alone is not sufficient: the page also requires the
-// account holder to be signed in.
+// Link lets the account holder set one credential once. The ID alone is not sufficient: the account holder must
+// also be signed in.
 type Link struct {
 	ID        string
 	Project   string

@@ -27,7 +27,7 @@ func (e *MissingKeyError) Error() string {
 	if e.Credentials == 0 {
 		return fmt.Sprintf("the credential is encrypted with key %s, which is not in the key file", e.KeyID)
 	}
-	return fmt.Sprintf("%d credentials, all unchanged, need key %s, which is not in the key file: put it back",
+	return fmt.Sprintf("%d credentials, all unchanged, need key %s, which is missing from the key file: put it back",
 		e.Credentials, e.KeyID)
 }
 
@@ -38,10 +38,10 @@ func (o owner) bind(purpose string) []byte {
 	return []byte(strings.Join([]string{"credential", purpose, format, o.account, o.project, o.provider}, "\x00"))
 }
 
-// envelope holds an encrypted value and its data key. The data key is encrypted with the wrapping key keyID.
+// envelope contains an encrypted value and its data key, which is encrypted with the wrapping key keyID.
 type envelope struct{ sealed, wrapped, keyID string }
 
-// seal encrypts a value with a new data key, and the data key with the current wrapping key.
+// seal encrypts a value with a new data key, and that key with the current wrapping key.
 func (k Keys) seal(o owner, value string) (envelope, error) {
 	if k.Empty() {
 		return envelope{}, ErrNotConfigured

@@ -16,13 +16,13 @@ const (
 type Keys struct{ list []wrappingKey }
 
 type wrappingKey struct {
-	id  string // first 8 hexadecimal digits of a hash, which identify the key and do not reveal it
+	id  string // first 8 hexadecimal digits of a hash, which identify the key without revealing it
 	key [keyBytes]byte
 }
 
 // ParseKeys parses the key file: one key per line, 32 bytes in hexadecimal, the current key first. It skips empty
-// lines and lines that begin with #. A file without keys is valid, but then no value can be stored. An error includes
-// the line's number, never its content.
+// lines and lines that begin with #. A file without keys is valid, but then no value can be stored. Errors contain
+// the number of the line, never its content.
 func ParseKeys(text string) (Keys, error) {
 	var keys Keys
 	n := 0
@@ -69,7 +69,7 @@ func (k Keys) Empty() bool { return len(k.list) == 0 }
 // String returns the IDs of the keys.
 func (k Keys) String() string { return fmt.Sprint(k.IDs()) }
 
-// GoString returns String, so that no formatting verb reveals the keys.
+// GoString returns the result of String, so that no formatting verb reveals the keys.
 func (k Keys) GoString() string { return k.String() }
 
 func (k Keys) find(id string) (wrappingKey, bool) {
@@ -79,5 +79,5 @@ func (k Keys) find(id string) (wrappingKey, bool) {
 // String returns the key's ID.
 func (k wrappingKey) String() string { return k.id }
 
-// GoString returns the key's ID too.
+// GoString returns the key's ID.
 func (k wrappingKey) GoString() string { return k.id }

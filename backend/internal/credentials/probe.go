@@ -13,12 +13,12 @@ import (
 
 const (
 	testTimeout = 5 * time.Second
-	// testAgain is the age from which Test ignores a stored result.
+	// testAgain is the age at which a stored result expires for Test.
 	testAgain = 3 * time.Second
 )
 
 // Test asks the provider whether it accepts the credential. It stores and returns the result: TestOK, TestRefused or
-// TestUnreachable. A result less than testAgain old is reused.
+// TestUnreachable. It reuses a result that is less than testAgain old.
 func (s *Service) Test(ctx context.Context, account, project, provider string, by audit.Actor) (string, error) {
 	p, ok := s.o.Providers.find(provider)
 	if !ok {
@@ -40,8 +40,8 @@ func (s *Service) Test(ctx context.Context, account, project, provider string, b
 	return c.TestResult, nil
 }
 
-// NoteRefused stores the test result TestRefused after the provider refused the credential during a call. Repeated
-// calls change nothing.
+// NoteRefused stores the test result TestRefused. It is called after the provider refused the credential in a
+// call. Repeated calls change nothing.
 func (s *Service) NoteRefused(ctx context.Context, account, project, provider string) error {
 	c, err := s.o.Store.Credential(ctx, account, project, provider)
 	if err != nil {

@@ -82,7 +82,7 @@ func parseProviders(text []byte) (Catalogue, error) {
 		return Catalogue{}, err
 	}
 	if n := len(file.Providers); n == 0 || n > maxProviders {
-		return Catalogue{}, fmt.Errorf("got %d providers, need 1 to %d", n, maxProviders)
+		return Catalogue{}, fmt.Errorf("the file must contain 1 to %[2]d providers, not %[1]d", n, maxProviders)
 	}
 	var c Catalogue
 	for i, p := range file.Providers {
@@ -114,9 +114,9 @@ func (p provider) valid() error {
 	case !idForm.MatchString(p.ID):
 		return fmt.Errorf("id %q must be 1 to 32 characters from a-z, 0-9, _ and -, starting with a letter", p.ID)
 	case strings.TrimSpace(p.Name) == "" || len(p.Name) > 80:
-		return errors.New("name is not 1 to 80 characters")
+		return errors.New("name must be 1 to 80 characters")
 	case len(p.Example) > 80:
-		return errors.New("example is over 80 characters")
+		return errors.New("example must be at most 80 characters")
 	case p.pattern.String() == "":
 		return errors.New("pattern is missing")
 	}
@@ -143,7 +143,7 @@ func (t testCall) valid() error {
 	}
 	for _, status := range t.Refused {
 		if status < 400 || status > 499 {
-			return fmt.Errorf("test.refused: %d is not between 400 and 499", status)
+			return fmt.Errorf("test.refused must be from 400 to 499, not %d", status)
 		}
 	}
 	return nil

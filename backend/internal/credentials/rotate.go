@@ -11,13 +11,14 @@ import (
 
 const rewrapBatch = 100
 
-// DamagedError lists credentials that a rotation could not decrypt. The rotation left them unchanged.
+// DamagedError lists credentials that a rotation could not decrypt and left unchanged.
 type DamagedError struct{ Credentials []Damaged }
 
 // Damaged identifies a damaged credential and the key that it was encrypted with.
 type Damaged struct{ AccountID, Project, Provider, KeyID string }
 
-// Error returns a message with the number of damaged credentials and the keys that must therefore stay in the key file.
+// Error returns a message with the number of damaged credentials, and the keys that must stay in the key file because
+// of them.
 func (e *DamagedError) Error() string {
 	var keys []string
 	for _, c := range e.Credentials {
@@ -35,9 +36,9 @@ func (e *DamagedError) Error() string {
 }
 
 // Rewrap encrypts every data key with the current key; the values stay the same. It returns the number of rewrapped
-// credentials, even with an error. Another run continues where this one stopped. It leaves credentials that cannot be
-// decrypted unchanged and reports them in a *DamagedError. It reports data keys whose key is not in the file in a
-// *MissingKeyError. The returned error can wrap both.
+// credentials, even with an error. After a failure, another run continues where this one stopped. It leaves
+// credentials that cannot be decrypted unchanged and reports them in a *DamagedError. It reports data keys whose key
+// is not in the file in a *MissingKeyError. The returned error can wrap both.
 func (s *Service) Rewrap(ctx context.Context) (int, error) {
 	if !s.Configured() {
 		return 0, ErrNotConfigured

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// ServerPrefix is the prefix of the provider name under which a local server's key is stored. No catalogue contains
+// ServerPrefix is the prefix of the provider names that local servers' keys are stored with. No catalogue contains
 // such a provider.
 const ServerPrefix = "local/"
 
@@ -23,7 +23,7 @@ func (s *Service) CheckServerKey(value string) error {
 	}
 	odd := func(r rune) bool { return r <= ' ' || r > '~' }
 	if value == "" || len(value) > maxServerKey || strings.ContainsFunc(value, odd) {
-		return &InvalidError{Message: fmt.Sprintf("A key must be 1 to %d plain characters without spaces.", maxServerKey)}
+		return &InvalidError{Message: fmt.Sprintf("A key must be 1 to %d ASCII characters without spaces.", maxServerKey)}
 	}
 	return nil
 }

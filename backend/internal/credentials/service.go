@@ -23,7 +23,7 @@ const linkKind = "credential link"
 
 // Options configure a Service.
 type Options struct {
-	Store  Stores
+	Store  *Store
 	Hasher secret.Hasher
 	// Keys encrypt values. Without keys no value can be stored, but existing credentials can be listed.
 	Keys      Keys
@@ -147,9 +147,9 @@ func (s *Service) Link(ctx context.Context, account, linkID string) (Link, error
 	return link, nil
 }
 
-// Set stores a value and replaces any earlier one. If the value was entered through a paste link, linkID is its ID, and
-// Set consumes the link; otherwise linkID is empty. It returns ErrNotConfigured, ErrUnknownProvider, ErrUnknownLink or
-// an *InvalidError; the error never contains the value.
+// Set stores a value and replaces any earlier one. If the value was entered through a paste link, linkID is the ID of
+// that link, and Set consumes it; otherwise linkID is empty. It returns ErrNotConfigured, ErrUnknownProvider,
+// ErrUnknownLink or an *InvalidError; the error never contains the value.
 func (s *Service) Set(ctx context.Context, account, project, provider, value, linkID string, by audit.Actor) error {
 	if !s.Configured() {
 		return ErrNotConfigured
@@ -172,7 +172,7 @@ func (s *Service) Set(ctx context.Context, account, project, provider, value, li
 	return s.put(ctx, owner{account, project, provider}, value, linkHash, p.Name, by)
 }
 
-// put encrypts and stores a value. name is the owner of the key, for display.
+// put encrypts and stores a value. name is the name of the key's owner, for display.
 func (s *Service) put(ctx context.Context, o owner, value, linkHash, name string, by audit.Actor) error {
 	e, err := s.o.Keys.seal(o, value)
 	if err != nil {

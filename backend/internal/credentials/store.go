@@ -2,10 +2,19 @@ package credentials
 
 import (
 	"context"
+	"database/sql"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/db"
+	"github.com/service-dev/service/backend/internal/projects"
 )
+
+// Store stores credentials and the links for entering them. Every method is atomic.
+type Store struct{ *db.DB }
+
+// NewStore returns a store in d.
+func NewStore(d *db.DB) *Store { return &Store{d} }
 
 // Stored is a stored credential.
 type Stored struct {
@@ -31,45 +40,143 @@ type StoredLink struct {
 	CreatedAt, ExpiresAt         time.Time
 }
 
-// Store stores credentials. Every method is atomic. Methods that change a credential also insert the audit entry.
-type Store interface {
-	// Credentials lists a project's credentials.
-	Credentials(ctx context.Context, account, project string) ([]Stored, error)
-	// Credential returns ErrNotSet if the credential is not set.
-	Credential(ctx context.Context, account, project, provider string) (Stored, error)
-	// PutCredential inserts or replaces a credential and deletes the result of any earlier test. If linkHash is not
-	// empty, it also consumes that link and copies who requested the credential. It returns ErrUnknownLink unless the
-	// link is valid and is for this credential.
-	PutCredential(ctx context.Context, c Stored, linkHash string, e audit.Entry) error
-	// DeleteCredential returns ErrNotSet if the credential is not set.
-	DeleteCredential(ctx context.Context, account, project, provider string, e audit.Entry) error
-	// MarkTested stores the result of a test, unless the credential has been replaced since the test (c.Sealed
-	// differs).
-	MarkTested(ctx context.Context, c Stored, e audit.Entry) error
+// selectCredentials includes the host of the requesting agent as long as its link exists. It accepts an envelope that
+// is bound to another project only if the projects were merged. Otherwise the row was moved by hand and must not be
+// decrypted.
+const selectCredentials = `SELECT c.account_id, c.app_id, c.provider,
+		CASE WHEN EXISTS (SELECT 1 FROM project_aliases a
+				WHERE a.account_id = c.account_id AND a.alias = c.sealed_for AND a.app_id = c.app_id)
+			THEN c.sealed_for ELSE c.app_id END, c.sealed, c.wrapped, c.key_id, c.hint, c.set_at,
+		c.requested_by, l.host, c.tested_at, c.test_result
+	FROM credentials c LEFT JOIN links l ON l.id = c.requested_by AND l.account_id = c.account_id `
+
+func scanCredential(row db.Row) (c Stored, err error) {
+	err = row.Scan(&c.AccountID, &c.Project, &c.Provider, &c.SealedFor, &c.Sealed, &c.Wrapped, &c.KeyID, &c.Hint,
+		db.IntoTime(&c.SetAt), &c.RequestedBy, db.IntoText(&c.AskedOn), db.IntoTime(&c.TestedAt), &c.TestResult)
+	return c, err
 }
 
-// LinkStore stores paste links.
-type LinkStore interface {
-	// AddCredentialLink inserts a link. It deletes expired links, and the project's oldest links beyond keep.
-	AddCredentialLink(ctx context.Context, l StoredLink, keep int, e audit.Entry) error
-	// CredentialLink returns ErrUnknownLink unless the link is valid at now.
-	CredentialLink(ctx context.Context, hash string, now time.Time) (StoredLink, error)
+// Credentials lists a project's credentials.
+func (s *Store) Credentials(ctx context.Context, account, project string) ([]Stored, error) {
+	return db.All(ctx, s, scanCredential,
+		selectCredentials+"WHERE c.account_id = $1 AND c.app_id = $2 ORDER BY c.provider", account, project)
 }
 
-// KeyStore supports rotating the wrapping key.
-type KeyStore interface {
-	// CredentialsUnder lists up to limit credentials whose data key is encrypted with keyID, ordered by account,
-	// project and provider. It starts after the given credential; the zero value starts at the beginning.
-	CredentialsUnder(ctx context.Context, keyID string, after Stored, limit int) ([]Stored, error)
-	// Rewrap stores the data key of c if the one in the database still equals wrapped, and reports whether it did.
-	Rewrap(ctx context.Context, c Stored, wrapped string) (bool, error)
-	// CredentialKeys returns the number of credentials per key ID.
-	CredentialKeys(ctx context.Context) (map[string]int, error)
+// Credential returns ErrNotSet if the credential is not set.
+func (s *Store) Credential(ctx context.Context, account, project, provider string) (Stored, error) {
+	return db.One(ctx, s, ErrNotSet, scanCredential,
+		selectCredentials+"WHERE c.account_id = $1 AND c.app_id = $2 AND c.provider = $3", account, project, provider)
 }
 
-// Stores combines the stores that New needs.
-type Stores interface {
-	Store
-	LinkStore
-	KeyStore
+// PutCredential inserts or replaces a credential and deletes the result of any earlier test. If linkHash is not
+// empty, it also consumes that link and copies who requested the credential. It returns ErrUnknownLink unless the
+// link is valid and is for this credential.
+func (s *Store) PutCredential(ctx context.Context, c Stored, linkHash string, e audit.Entry) error {
+	return audit.Write(ctx, s.DB, e, func(tx *sql.Tx) (err error) {
+		requestedBy := c.RequestedBy
+		if linkHash != "" {
+			requestedBy, err = db.QueryValue[string](ctx, tx, `DELETE FROM credential_links WHERE hash = $1
+				AND account_id = $2 AND app_id = $3 AND provider = $4 AND expires_at > $5 RETURNING requested_by`,
+				linkHash, c.AccountID, c.Project, c.Provider, db.ToMS(c.SetAt))
+			if err != nil {
+				return db.ReplaceNoRows(err, ErrUnknownLink)
+			}
+		}
+		return db.Exec(ctx, tx, "save credential", `INSERT INTO credentials (account_id, app_id, provider, sealed_for, sealed,
+				wrapped, key_id, hint, set_at, requested_by, tested_at, test_result)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, NULL, '')
+			ON CONFLICT (account_id, app_id, provider) DO UPDATE SET sealed_for = $4, sealed = $5, wrapped = $6,
+				key_id = $7, hint = $8, set_at = $9, requested_by = $10, tested_at = NULL, test_result = ''`,
+			c.AccountID, c.Project, c.Provider, c.SealedFor, c.Sealed, c.Wrapped, c.KeyID, c.Hint, db.ToMS(c.SetAt), requestedBy)
+	})
+}
+
+// DeleteCredential returns ErrNotSet if the credential is not set.
+func (s *Store) DeleteCredential(ctx context.Context, account, project, provider string, e audit.Entry) error {
+	return audit.Write(ctx, s.DB, e, func(tx *sql.Tx) error {
+		return db.MustChange(ctx, tx, ErrNotSet, "delete credential",
+			"DELETE FROM credentials WHERE account_id = $1 AND app_id = $2 AND provider = $3", account, project, provider)
+	})
+}
+
+// MarkTested stores the result of a test, unless the credential has been replaced since the test (c.Sealed
+// differs).
+func (s *Store) MarkTested(ctx context.Context, c Stored, e audit.Entry) error {
+	return s.Write(ctx, func(tx *sql.Tx) error {
+		same, err := db.Changed(ctx, tx, "save test result", `UPDATE credentials SET tested_at = $1, test_result = $2
+			WHERE account_id = $3 AND app_id = $4 AND provider = $5 AND sealed = $6`,
+			db.TimeOrNull(c.TestedAt), c.TestResult, c.AccountID, c.Project, c.Provider, c.Sealed)
+		if err != nil || !same {
+			return err
+		}
+		return audit.Insert(ctx, tx, e)
+	})
+}
+
+// AddCredentialLink inserts a link. It deletes expired links, and the project's oldest links beyond keep.
+func (s *Store) AddCredentialLink(ctx context.Context, l StoredLink, keep int, e audit.Entry) error {
+	return s.Write(ctx, func(tx *sql.Tx) error {
+		if err := projects.Lock(ctx, tx, projects.ErrNotFound, l.AccountID, l.Project); err != nil {
+			return err
+		}
+		return db.ExecAll(ctx, tx, "insert credential link",
+			db.Stmt("DELETE FROM credential_links WHERE expires_at <= $1", db.ToMS(l.CreatedAt)),
+			db.Stmt(`DELETE FROM credential_links WHERE account_id = $1 AND app_id = $2 AND hash NOT IN
+				(SELECT hash FROM credential_links WHERE account_id = $1 AND app_id = $2
+					ORDER BY created_at DESC, hash LIMIT $3)`, l.AccountID, l.Project, keep-1),
+			db.Stmt(`INSERT INTO credential_links (hash, account_id, app_id, provider, requested_by, created_at, expires_at)
+				VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+				l.Hash, l.AccountID, l.Project, l.Provider, l.RequestedBy, db.ToMS(l.CreatedAt), db.ToMS(l.ExpiresAt)),
+			audit.Statement(e))
+	})
+}
+
+// CredentialLink returns ErrUnknownLink for an unknown or expired link.
+func (s *Store) CredentialLink(ctx context.Context, hash string, now time.Time) (StoredLink, error) {
+	return db.One(ctx, s, ErrUnknownLink, func(row db.Row) (StoredLink, error) {
+		l := StoredLink{Hash: hash}
+		err := row.Scan(&l.AccountID, &l.Project, &l.Provider, &l.RequestedBy, db.IntoText(&l.AskedOn),
+			db.IntoTime(&l.CreatedAt), db.IntoTime(&l.ExpiresAt))
+		return l, err
+	}, `SELECT c.account_id, c.app_id, c.provider, c.requested_by, l.host, c.created_at, c.expires_at
+		FROM credential_links c LEFT JOIN links l ON l.id = c.requested_by AND l.account_id = c.account_id
+		WHERE c.hash = $1 AND c.expires_at > $2`, hash, db.ToMS(now))
+}
+
+// CredentialsUnder lists up to limit credentials whose data key is encrypted with keyID, ordered by account,
+// project and provider. It starts after the credential after; the zero value starts at the beginning.
+func (s *Store) CredentialsUnder(
+	ctx context.Context, keyID string, after Stored, limit int,
+) ([]Stored, error) {
+	return db.All(ctx, s, scanCredential, selectCredentials+`WHERE c.key_id = $1
+		AND (c.account_id, c.app_id, c.provider) > ($2, $3, $4) ORDER BY c.account_id, c.app_id, c.provider LIMIT $5`,
+		keyID, after.AccountID, after.Project, after.Provider, limit)
+}
+
+// Rewrap replaces the wrapped data key of c if it has not changed since c was read. done reports whether it
+// did.
+func (s *Store) Rewrap(ctx context.Context, c Stored, wrapped string) (done bool, err error) {
+	err = s.Write(ctx, func(tx *sql.Tx) error {
+		done, err = db.Changed(ctx, tx, "rewrap credential", `UPDATE credentials SET wrapped = $1, key_id = $2
+			WHERE account_id = $3 AND app_id = $4 AND provider = $5 AND wrapped = $6`,
+			c.Wrapped, c.KeyID, c.AccountID, c.Project, c.Provider, wrapped)
+		return err
+	})
+	return done, err
+}
+
+// CredentialKeys returns the number of credentials per key ID.
+func (s *Store) CredentialKeys(ctx context.Context) (map[string]int, error) {
+	counts := map[string]int{}
+	err := db.Each(ctx, s, func(row db.Row) error {
+		var id string
+		var n int
+		err := row.Scan(&id, &n)
+		counts[id] = n
+		return err
+	}, "SELECT key_id, COUNT(*) FROM credentials GROUP BY key_id")
+	if err != nil {
+		return nil, err
+	}
+	return counts, nil
 }

@@ -34,7 +34,7 @@ const (
 
 // Options configure a Ledger.
 type Options struct {
-	Store  Store
+	Store  *Store
 	Hasher secret.Hasher
 	Free   Amount // free credit of each account
 	// NeedsProof blocks spending until the account's address is confirmed or an identity provider is linked. The caller

@@ -1,10 +1,9 @@
 package credit
 
 import (
-	"context"
 	"time"
 
-	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/db"
 )
 
 // Books that belong to the service. An account's book has a random name.
@@ -16,28 +15,11 @@ const (
 	BookClosed   = "closed"   // remaining credit of deleted accounts
 )
 
-// Store stores the ledger. Each method that writes is one transaction, which is durable when the method returns.
-type Store interface {
-	HoldStore
-	BookStore
-	CapStore
-	UsageStore
-	CheckStore
-}
+// Store stores the ledger. Every method that writes is one transaction, which is durable when the method returns.
+type Store struct{ *db.DB }
 
-// HoldStore stores holds and how they ended.
-type HoldStore interface {
-	// InsertHold sets money aside. It returns ErrNoBook, *NoCredit, *Reserved or *CapReached.
-	InsertHold(ctx context.Context, h Hold, at time.Time) error
-	// RenewHold returns ErrHoldEnded or ErrNoHold.
-	RenewHold(ctx context.Context, id string, until time.Time) error
-	// SettleHold ends a hold and counts its call. It returns the charge, or ErrNoHold.
-	SettleHold(ctx context.Context, s Settlement) (Amount, error)
-	// ExpireHolds releases the holds whose lease ended before now and returns their number.
-	ExpireHolds(ctx context.Context, now time.Time) (int, error)
-	// RecordCall counts a call that is not paid from credit.
-	RecordCall(ctx context.Context, id string, c Call, at time.Time) error
-}
+// NewStore returns a store in d.
+func NewStore(d *db.DB) *Store { return &Store{d} }
 
 // Settlement ends a hold. If Charge exceeds the hold, the operator pays the difference. If Carried is set, the
 // operator pays everything.
@@ -47,53 +29,6 @@ type Settlement struct {
 	Carried bool
 	Call    Call
 	At      time.Time
-}
-
-// BookStore stores balances and transfers.
-type BookStore interface {
-	// Balance returns ErrNoBook if the account has no balance yet.
-	Balance(ctx context.Context, accountID string) (Balance, error)
-	// CreditHolder returns the holder of an account, or ErrNoAccount.
-	CreditHolder(ctx context.Context, accountID string) (Holder, error)
-	// OpenBook creates an account's balance with free credit, unless it exists. It returns ErrNoAccount.
-	OpenBook(ctx context.Context, b NewBook) error
-	// InsertTransfer books t between the account and another book, together with its audit entry, once for each ID. If
-	// the ID was booked before, booked is false. It returns ErrNoBook, ErrReferenceUsed, *NoCredit or *Reserved.
-	InsertTransfer(ctx context.Context, t Transfer, e audit.Entry) (booked bool, err error)
-	// Transfers lists the account's transfers, newest first. It skips the first skip transfers.
-	Transfers(ctx context.Context, accountID string, skip, limit int) ([]Transfer, error)
-}
-
-// CapStore stores spending caps.
-type CapStore interface {
-	// SetCreditCaps replaces version c.Version of the caps of the entry's project, or of its account if the entry has no
-	// project. If undone is not empty, it marks that entry as undone by e. It returns a *ConflictError, ErrNotUndoable,
-	// ErrNoBook or projects.ErrNotFound.
-	SetCreditCaps(ctx context.Context, c Caps, e audit.Entry, undone string) error
-	// CreditCaps returns the caps of a project, or of the account if project is empty.
-	CreditCaps(ctx context.Context, accountID, project string) (Caps, error)
-	// Spending returns the spent and held amounts of a project, or of the account if project is empty, for the day and
-	// month that contain at.
-	Spending(ctx context.Context, accountID, project string, at time.Time) (day, month Spent, err error)
-	// ClaimNotice reports whether the caller should mail a notice on a day. It returns false if a notice about the same
-	// limit was already mailed on that day. Unless calls are refused, it also returns false if one was mailed in the
-	// same period.
-	ClaimNotice(ctx context.Context, n Notice, period, day string) (bool, error)
-}
-
-// UsageStore reads the recorded calls.
-type UsageStore interface {
-	// Usage calls row with the sums of the calls that q selects, per hour, model, kind and source.
-	Usage(ctx context.Context, q UsageQuery, row func(UsageRow) error) error
-	// Refusals counts the refused calls that q selects, by code, most frequent first.
-	Refusals(ctx context.Context, q UsageQuery) ([]Refusal, error)
-}
-
-// CheckStore checks and prunes the ledger.
-type CheckStore interface {
-	CheckCredit(ctx context.Context, now time.Time) (Report, error)
-	// PruneCredit deletes the rows whose retention period has ended.
-	PruneCredit(ctx context.Context, p Prune) error
 }
 
 // Balance is the state of an account's book.

@@ -9,6 +9,7 @@ import (
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 	"github.com/service-dev/service/glasses/assistantscript"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // call is the state of one call.
@@ -21,7 +22,7 @@ type call struct {
 	body    *requestBody            // the body to send to the provider
 	sent    bool                    // the provider may have received a part of the body
 	own     bool                    // the project pays with its own key
-	key     key                     // the provider's key: the project's or the operator's
+	key     key                     // the key for the provider, of the project or of the operator
 	hold    string                  // "" for a call that costs the account nothing
 	held    credit.Amount           // the amount of the hold
 	started time.Time
@@ -51,7 +52,7 @@ func (s *Service) Do(ctx context.Context, who Caller, api wire.API, body []byte,
 	return c.pass(ctx, to)
 }
 
-// admit decodes the request, computes the most that it can cost and holds that amount.
+// admit decodes the request, computes its maximum cost and holds that amount.
 func (c *call) admit(ctx context.Context, api wire.API, body []byte) (err error) {
 	if c.request, err = wire.Decode(api, body); err != nil {
 		return err
@@ -73,13 +74,12 @@ func (c *call) admit(ctx context.Context, api wire.API, body []byte) (err error)
 	}
 	switch {
 	case m.API != api:
-		return &Refusal{Code: CodeWrongAPI, Param: "model",
-			Message: "the model " + m.ID + " is served at POST /v1" + m.API.Path()}
+		return Refuse(problem.CodeWrongAPI, "the model "+m.ID+" is served at POST /v1"+m.API.Path()).At("model")
 	case c.script != nil:
 		return nil
 	case c.request.Images > 0 && m.imageTokens == 0:
-		return &Refusal{Code: wire.UnsupportedParameter, Param: "messages",
-			Message: "the model " + m.ID + " does not accept images: remove them, or use a model that does"}
+		return Refuse(problem.CodeUnsupportedParameter,
+			"the model "+m.ID+" does not accept images: remove them, or use a model that does").At("messages")
 	}
 	if c.own {
 		if err := c.takeOwnKey(ctx); err != nil {
@@ -108,8 +108,8 @@ func (c *call) inputBound() int64 {
 	return min(c.request.InputBound(c.model.imageTokens), c.model.context)
 }
 
-// reserve holds the price of input and output. If the app set no limit, the available credit limits the length of the
-// answer.
+// reserve holds the price of input and output, and returns the maximum length of the answer. If the app set no limit,
+// the available credit limits the length.
 func (c *call) reserve(ctx context.Context, input, output int64) (int64, error) {
 	prices := c.model.Prices
 	if c.own || prices.Free() {
@@ -137,9 +137,9 @@ func (c *call) reserve(ctx context.Context, input, output int64) (int64, error) 
 	case c.request.Output > 0 || covered < minShrunk:
 		money := noCredit(none)
 		money["affordableOutputTokens"] = covered
-		return 0, &Refusal{Code: CodeRequestTooLarge, Money: money,
-			Message: fmt.Sprintf("the credit covers an answer of %d tokens: request at most that many, or shorten the input",
-				covered)}
+		return 0, Refuse(problem.CodeRequestTooLarge,
+			fmt.Sprintf("the credit covers an answer of %d tokens: request at most that many, or shorten the input",
+				covered)).with(money)
 	}
 	return covered, c.takeHold(ctx, prices.Bound(input, covered))
 }
@@ -164,7 +164,7 @@ func settleContext(ctx context.Context) (context.Context, context.CancelFunc) {
 func (c *call) recordRefusal(ctx context.Context, api wire.API, refusal *Refusal) {
 	row := c.row(refusal.Code)
 	row.Kind = string(api)
-	left := refusal.cause != nil && ctx.Err() != nil
+	left := refusal.Err != nil && ctx.Err() != nil
 	if left {
 		row.Outcome = outcomeCancelled
 	}
@@ -173,8 +173,8 @@ func (c *call) recordRefusal(ctx context.Context, api wire.API, refusal *Refusal
 	if err := c.s.Purse.Record(ctx, row); err != nil {
 		c.s.Log.ErrorContext(ctx, "failed to record refused call", "err", err)
 	}
-	if refusal.cause != nil && !left {
-		c.s.Log.ErrorContext(ctx, "failed to admit call", "err", refusal.cause)
+	if refusal.Err != nil && !left {
+		c.s.Log.ErrorContext(ctx, "failed to admit call", "err", refusal.Err)
 	}
 }
 
@@ -198,7 +198,7 @@ func (c *call) row(outcome string) credit.Call {
 
 // finish charges the usage or releases the hold, and counts the call.
 func (c *call) finish(ctx context.Context, r result) {
-	c.s.forget(c) // the lease of its hold lasts longer than settling takes
+	c.s.forget(c) // the lease of its hold lasts longer than a settlement takes
 	ctx, cancel := settleContext(ctx)
 	defer cancel()
 	row := c.row(r.outcome)

@@ -120,8 +120,8 @@ type priceEntry struct {
 	Out        *yamlfile.Whole `yaml:"text_out"`
 }
 
-// LoadCatalogue reads the operator's YAML file and the key files that it names. If path is empty, it returns an empty
-// catalogue. An error names the invalid entry and never contains a key.
+// LoadCatalogue reads the operator's YAML file and the key files in it. If path is empty, it returns an empty
+// catalogue. Errors contain the invalid entry and never a key.
 func LoadCatalogue(path string) (Catalogue, error) {
 	if path == "" {
 		return Catalogue{}, nil
@@ -144,7 +144,7 @@ func readKey(path string) (key, error) {
 	}
 	k := strings.TrimSpace(string(text))
 	if len(k) < 8 || strings.ContainsFunc(k, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return key{}, fmt.Errorf("%s has no valid key: a key is 8 or more plain characters without spaces", path)
+		return key{}, fmt.Errorf("%s: key must be at least 8 printable ASCII characters without spaces", path)
 	}
 	return newKey(k), nil
 }
@@ -185,7 +185,7 @@ func parseCatalogue(text []byte, readKey func(path string) (key, error)) (Catalo
 	return c, nil
 }
 
-// CheckOwnKeys returns an error unless every own_keys names a known credential provider.
+// CheckOwnKeys returns an error unless every own_keys is a known credential provider.
 func (c Catalogue) CheckOwnKeys(known func(id string) bool) error {
 	for _, m := range c.Models {
 		if p := m.Provider; p.OwnKeys != "" && !known(p.OwnKeys) {
@@ -199,7 +199,7 @@ func checkCount(list string, n int) error {
 	if n >= 1 && n <= maxEntries {
 		return nil
 	}
-	return fmt.Errorf("%s: got %d entries, need 1 to %d", list, n, maxEntries)
+	return fmt.Errorf("%[1]s must have 1 to %[3]d entries, not %[2]d", list, n, maxEntries)
 }
 
 func (c Catalogue) model(id string) *Model { return c.byID[id] }
@@ -222,14 +222,14 @@ func (e providerEntry) provider(readKey func(string) (key, error)) (*Provider, e
 	case !idForm.MatchString(e.ID):
 		return nil, errors.New("id " + idRule)
 	case len([]rune(p.Name)) > maxText:
-		return nil, fmt.Errorf("name is over %d characters", maxText)
+		return nil, fmt.Errorf("name must be at most %d characters long", maxText)
 	case err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
 		u.Scheme != "https" && u.Scheme != "http":
-		return nil, errors.New("base_url is not an http or https URL with a host and without user, query or fragment")
+		return nil, errors.New("base_url must be an http or https URL with a host and without user, query or fragment")
 	case u.Scheme == "http" && !loopback.IsHost(u.Hostname()) && (!e.Local || e.KeyFile != ""):
 		return nil, errors.New("base_url: plain http to another machine is allowed only for local providers without a key")
 	case e.KeyFile == "" && !e.Local && e.OwnKeys == "":
-		return nil, errors.New("key_file is missing: it is optional only for local providers and those with own_keys")
+		return nil, errors.New("key_file is required, except for local providers and providers with own_keys")
 	case e.OwnKeys != "" && e.Local:
 		return nil, errors.New("own_keys: not allowed for a local provider, which costs nothing")
 	}
@@ -272,13 +272,13 @@ func (e modelEntry) model(providers map[string]*Provider) (*Model, error) {
 	case e.ID == Assistant:
 		return nil, fmt.Errorf("id must not be %s, which is reserved", Assistant)
 	case len([]rune(m.Name)) > maxText || len([]rune(m.Description)) > maxText || len(m.upstream) > maxText:
-		return nil, fmt.Errorf("name, description or provider_model is over %d characters", maxText)
+		return nil, fmt.Errorf("name, description and provider_model must be at most %d characters long", maxText)
 	case m.Provider == nil:
 		return nil, fmt.Errorf("provider: %.64q is not in providers", e.Provider)
 	case !slices.Contains(wire.APIs, e.API):
-		return nil, fmt.Errorf("api: %.40q is not chat, responses or messages", e.API)
+		return nil, fmt.Errorf("api must be chat, responses or messages, not %.40q", e.API)
 	case m.outputField != e.API.OutputField() && (e.API != wire.Chat || m.outputField != "max_tokens"):
-		return nil, fmt.Errorf("output_field: %.40q is not a field of this api", m.outputField)
+		return nil, fmt.Errorf("output_field: this api has no field %.40q", m.outputField)
 	case m.context < 1 || m.context > maxContext:
 		return nil, fmt.Errorf("context_tokens must be 1 to %d", maxContext)
 	case m.output < 1 || m.output > m.context:
@@ -291,7 +291,7 @@ func (e modelEntry) model(providers map[string]*Provider) (*Model, error) {
 	return m, m.price(e.Prices)
 }
 
-// price sets the model's prices. If the model can use a token class that has no price, it is not offered.
+// price sets the model's prices. A model that can use a token class without a price is not offered.
 func (m *Model) price(e priceEntry) error {
 	var missing []string
 	for _, class := range []struct {

@@ -23,8 +23,8 @@ func noKey(string) (key, error) { return newKey("key-of-the-test"), nil }
 func TestCatalogue_NamesTheMistake(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                 "the file is empty",
-		"providers: []\nmodels: []":        "providers: got 0 entries",
-		someProvider:                       "models: got 0 entries",
+		"providers: []\nmodels: []":        "providers must have 1 to",
+		someProvider:                       "models must have 1 to",
 		someModel("") + "---\na: 1":        "more than one document",
 		someModel(", colour: blue"):        "colour",
 		someModel(", id: n"):               "already defined",
@@ -32,7 +32,7 @@ func TestCatalogue_NamesTheMistake(t *testing.T) {
 		someModel("") + "default_model: n": `default_model: "n" is not in models`,
 		strings.Replace(someModel(""), "id: m", "id: assistant", 1):     "must not be assistant",
 		strings.Replace(someModel(""), "provider: p", "provider: q", 1): `provider: "q" is not in providers`,
-		strings.Replace(someModel(""), "api: chat", "api: realtime", 1): "api:",
+		strings.Replace(someModel(""), "api: chat", "api: realtime", 1): "api must be",
 		strings.Replace(someModel(""), "output_tokens: 100", "output_tokens: 2000",
 			1): "output_tokens must be 1 to context_tokens",
 		strings.Replace(someModel(""), "text_in: 1", "text_in: 1.5", 1):                              "not a whole number",
@@ -41,7 +41,7 @@ func TestCatalogue_NamesTheMistake(t *testing.T) {
 		strings.Replace(someModel(""), "text_in", "audio_in", 1):                                     "audio_in",
 		strings.Replace(someModel(""), "https://api", "https://user:pass@api", 1):                    "base_url",
 		strings.Replace(someModel(""), "https:", "http:", 1):                                         "plain http",
-		strings.Replace(someModel(""), ", key_file: k", "", 1):                                       "key_file is missing",
+		strings.Replace(someModel(""), ", key_file: k", "", 1):                                       "key_file is required",
 		strings.Replace(someModel(""), "key_file: k", "key_file: k, headers: {Authorization: x}", 1): "belongs in key_file",
 		strings.Replace(someModel(""), "key_file: k", "key_file: k, local: true", 1):                 "cost nothing",
 	} {

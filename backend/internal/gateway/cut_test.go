@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // silentProvider begins an answer and then sends nothing more. It uses no socket, so that the test's clock advances
@@ -114,8 +115,8 @@ func TestService_WaitsForAWholeAnswer(t *testing.T) {
 		code        string
 	}{
 		{9 * time.Minute, 9 * time.Minute, false, ""},
-		{time.Hour, 10 * time.Minute, false, CodeProviderTimeout},
-		{time.Hour, time.Minute, true, CodeProviderTimeout},
+		{time.Hour, 10 * time.Minute, false, problem.CodeProviderTimeout},
+		{time.Hour, time.Minute, true, problem.CodeProviderTimeout},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			purse := newPurse(credit.USD)

@@ -12,13 +12,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/service-dev/service/backend/internal/assistant"
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/periodic"
 	"github.com/service-dev/service/glasses/assistantscript"
+	"github.com/service-dev/service/internal/problem"
 )
 
-// Purse is the part of the credit ledger that the gateway uses.
+// Purse is the part of the credit ledger that the gateway uses. It is an interface so that tests can end holds and let
+// settlements fail or wait.
 type Purse interface {
 	Hold(ctx context.Context, r credit.HoldRequest) (credit.Hold, error)
 	Renew(ctx context.Context, id string) error
@@ -28,37 +31,34 @@ type Purse interface {
 	Record(ctx context.Context, call credit.Call) error
 }
 
-// Keys checks whether the keys and sessions that make calls are still valid.
+// Keys checks whether the keys and sessions that make calls are still valid. It is an interface so that tests can
+// revoke a key at any moment of a call.
 type Keys interface {
 	// LiveKeys filters key IDs (see Caller). It returns the IDs that are not revoked and whose account is active.
 	LiveKeys(ctx context.Context, ids []string) ([]string, error)
 }
 
-// Sessions provides access to the simulator sessions whose apps make calls.
+// Sessions provides access to the simulator sessions whose apps make calls. It is an interface so that tests can delay
+// the answers of scripts.
 type Sessions interface {
 	// Script returns the script of a session's assistant, or nil if it has none. It may return ErrSessionOver.
 	Script(ctx context.Context, id string) (*assistantscript.Script, error)
-	// ToolCalled records a tool call of an answer in a session's event log. arguments is the call's arguments as text.
+	// ToolCalled records a tool call of an answer in a session's event log. arguments contains the call's arguments as
+	// text.
 	ToolCalled(ctx context.Context, id, name, arguments string)
 }
 
 // ErrSessionOver is returned for a session that ended after its app was authenticated.
 var ErrSessionOver = errors.New("the session is over")
 
-// Settings provides the choices made by project owners.
-type Settings interface {
-	// TextModel returns the ID of the model to use for Assistant, or "" for the catalogue's default.
-	TextModel(ctx context.Context, account, project string) (string, error)
-}
-
 // Options configure a Service.
 type Options struct {
 	Catalogue Catalogue
 	Purse     Purse
 	Keys      Keys
-	Sessions  Sessions // nil if there are none
-	Settings  Settings // nil means that every project uses the catalogue's default
-	OwnKeys   OwnKeys  // nil means that credit pays for all projects
+	Sessions  Sessions           // nil if there are none
+	Settings  *assistant.Service // choices of project owners; nil means that all projects use the catalogue's default
+	OwnKeys   *OwnKeys           // nil means that credit pays for all projects
 	// Servers manages the model servers that users add themselves. It is nil if only the operator can add models.
 	Servers *LocalServers
 	Log     *slog.Logger
@@ -151,8 +151,9 @@ func New(o Options) *Service {
 	return s
 }
 
-// Serve renews the holds of running calls and cuts off calls whose key is revoked, until ctx ends. By then the apps
-// have disconnected: Serve gives the remaining calls a grace period, cuts them off and waits until they are settled.
+// Serve renews the holds of running calls and cuts off calls whose key is revoked, until ctx ends. After that, when
+// the apps have disconnected, it gives the remaining calls a grace period, cuts them off and waits until they are
+// settled.
 func (s *Service) Serve(ctx context.Context) error {
 	checked := make(chan error, 1)
 	go func() { checked <- periodic.Run(ctx, s.Limits.KeyCheck, s.Log, "check keys of calls", s.cutRevoked) }()
@@ -178,14 +179,13 @@ func (s *Service) Serve(ctx context.Context) error {
 	return err
 }
 
-// begin counts a call until the returned function is called; further calls of that function have no effect. It returns
-// a *Refusal if too many calls are running or the service is stopping.
+// begin counts a call until end is called; further calls of end have no effect. It returns a *Refusal if too many
+// calls are running or the service is stopping.
 func (s *Service) begin(ctx context.Context, who Caller) (end func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
-		return nil, &Refusal{Code: CodeUnavailable, Message: "the server is restarting: try again",
-			RetryAfter: 2 * time.Second}
+		return nil, Refuse(problem.CodeUnavailable, "the server is restarting: try again").After(2 * time.Second)
 	}
 	leave, err := s.running.Enter(ctx, who.Account) // it does not wait
 	if err != nil {
@@ -200,7 +200,7 @@ func (s *Service) begin(ctx context.Context, who Caller) (end func(), err error)
 
 // TooManyCalls returns the refusal of a call that exceeds the capacity of this process or the account's share of it.
 func TooManyCalls() *Refusal {
-	return &Refusal{Code: CodeTooManyCalls, Message: "too many calls at once: try again", RetryAfter: time.Second}
+	return Refuse(problem.CodeTooManyCalls, "too many calls at once: try again").After(time.Second)
 }
 
 // Running returns the number of calls that are not settled yet.
@@ -219,7 +219,8 @@ type Caller struct {
 	Session string
 }
 
-// Sink receives the answer to a call.
+// Sink receives the answer to a call. It is an interface because package modelapi, which writes answers to apps, imports
+// this package.
 type Sink interface {
 	// Begin is called once, before the first Write.
 	Begin(streamed bool)
@@ -227,8 +228,8 @@ type Sink interface {
 	Write(p []byte) error
 }
 
-// ErrBroken is returned for an answer that broke off after its first part was sent. It wraps a *Refusal with the
-// reason.
+// ErrBroken is returned for an answer that ended early, after its first part was sent. It wraps a *Refusal with
+// the reason.
 var ErrBroken = errors.New("the answer broke off")
 
 // why returns the reason why a model is not offered to projects that pay with credit, or "".
@@ -248,8 +249,7 @@ type badReceipts struct {
 }
 
 // noteReceipt counts impossible usage reports of a model that is not free, and hides the model for a while after too
-// many. It counts only reports that cannot be true, because an app can cause a report to be missing or to exceed the
-// bound of its call.
+// many. It ignores missing reports and reports above the bound of a call, because an app can cause these.
 func (s *Service) noteReceipt(m *Model, bad bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -265,7 +265,7 @@ func (s *Service) noteReceipt(m *Model, bad bool) {
 	s.bad[m.ID] = b
 }
 
-// find returns the model with the given ID, which may be Assistant, and whether the project's own key pays for it.
+// find returns the model with this ID, which may be Assistant, and whether the project's own key pays for it.
 func (s *Service) find(ctx context.Context, who Caller, id string) (m *Model, own bool, err error) {
 	if m, err = s.named(ctx, who, id); err != nil {
 		return nil, false, err
@@ -283,7 +283,7 @@ func (s *Service) find(ctx context.Context, who Caller, id string) (m *Model, ow
 	return m, own, nil
 }
 
-// named returns the model with the given ID, even if it is not offered.
+// named returns the model with this ID, even if it is not offered.
 func (s *Service) named(ctx context.Context, who Caller, id string) (*Model, error) {
 	added, err := s.Servers.models(ctx, who)
 	if err != nil {
@@ -327,13 +327,13 @@ func (s *Service) named(ctx context.Context, who Caller, id string) (*Model, err
 
 func (s *Service) notConfigured() error {
 	if s.Servers != nil {
-		return refuse(CodeNotConfigured, "there are no models yet: add a local server on the project's gateway page")
+		return Refuse(problem.CodeNotConfigured, "there are no models yet: add a local server on the project's gateway page")
 	}
-	return refuse(CodeNotConfigured, "the operator of this backend has set up no models")
+	return Refuse(problem.CodeNotConfigured, "the operator of this backend has set up no models")
 }
 
 func noModel(message string) error {
-	return &Refusal{Code: CodeModelNotFound, Param: "model", Message: message}
+	return Refuse(problem.CodeModelNotFound, message).At("model")
 }
 
 func clip(text string) string { return text[:min(len(text), 64)] }

@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/test/llmtest"
 )
 
 func TestService_RefusesIfTheProviderDoesNotAnswerInTime(t *testing.T) {
 	w := newWorld(t, credit.USD, Limits{FirstByte: time.Millisecond})
 	w.add(llmtest.Hangs)
-	if code := codeOf(w.do(t.Context(), body(llmtest.Hangs, ""), newRecorder())); code != CodeProviderTimeout {
+	if code := codeOf(w.do(t.Context(), body(llmtest.Hangs, ""), newRecorder())); code != problem.CodeProviderTimeout {
 		t.Error(code)
 	}
 	if row, charged, holds := w.purse.last(); row.Outcome != "failed" || charged != 0 || holds != 0 {
@@ -55,7 +56,7 @@ func TestService_SettlesWhatRunsWhenItStops(t *testing.T) {
 	if row, _, holds := w.purse.last(); row.Outcome != "failed" || holds != 0 {
 		t.Errorf("got %+v and %d holds left, want a failed call and no holds", row, holds)
 	}
-	if code := codeOf(w.do(t.Context(), body("good", ""), app)); code != CodeUnavailable {
+	if code := codeOf(w.do(t.Context(), body("good", ""), app)); code != problem.CodeUnavailable {
 		t.Error(code)
 	}
 }
@@ -70,7 +71,7 @@ func TestService_RenewsHoldsAndCutsWhatIsNoLongerCovered(t *testing.T) {
 	w.purse.mu.Lock()
 	w.purse.renew = credit.ErrHoldEnded
 	w.purse.mu.Unlock()
-	if code := codeOf(<-done); code != CodeUnavailable {
+	if code := codeOf(<-done); code != problem.CodeUnavailable {
 		t.Errorf("call whose hold ended: got code %q, want CodeUnavailable", code)
 	}
 	if row, charged, holds := w.purse.last(); row.Outcome != outcomeFailed || charged != 0 || holds != 0 {
@@ -94,7 +95,7 @@ func TestService_CutsCallsOfARevokedKey(t *testing.T) {
 	if err := <-begun; !errors.Is(err, ErrBroken) {
 		t.Errorf("stream that has begun: got %v, want ErrBroken", err)
 	}
-	if code := codeOf(<-silent); code != CodeInvalidKey {
+	if code := codeOf(<-silent); code != problem.CodeInvalidKey {
 		t.Errorf("call without an answer yet: got %q, want CodeInvalidKey", code)
 	}
 	w.purse.last()
@@ -122,7 +123,8 @@ func TestService_BoundsTheAnswerByTheCredit(t *testing.T) {
 	w.purse.last()
 	err := w.do(t.Context(), body("good", `,"max_tokens":500`), newRecorder())
 	var refusal *Refusal
-	if !errors.As(err, &refusal) || refusal.Code != CodeRequestTooLarge || refusal.Money["affordableOutputTokens"] == nil {
+	if !errors.As(err, &refusal) || refusal.Code != problem.CodeRequestTooLarge ||
+		refusal.Money["affordableOutputTokens"] == nil {
 		t.Errorf("%+v", err)
 	}
 }
@@ -137,7 +139,8 @@ func TestService_HidesAModelWithBadReceipts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if code := codeOf(w.do(t.Context(), body(llmtest.UsageStrings, ""), newRecorder())); code != CodeModelNotFound {
+	if code := codeOf(w.do(t.Context(), body(llmtest.UsageStrings, ""),
+		newRecorder())); code != problem.CodeModelNotFound {
 		t.Error(code)
 	}
 	models, err := w.Available(t.Context(), Caller{})
@@ -150,7 +153,8 @@ func TestService_HidesAModelWithBadReceipts(t *testing.T) {
 		if err := w.do(t.Context(), body(llmtest.UsageStrings, ""), newRecorder()); err != nil {
 			t.Errorf("call after %s, when the model is offered again: got error %v, want none", hiddenFor, err)
 		}
-		if code := codeOf(w.do(t.Context(), body(llmtest.UsageStrings, ""), newRecorder())); code != CodeModelNotFound {
+		if code := codeOf(w.do(t.Context(), body(llmtest.UsageStrings, ""),
+			newRecorder())); code != problem.CodeModelNotFound {
 			t.Errorf("after another impossible report: got %q, want CodeModelNotFound", code)
 		}
 	}
@@ -187,7 +191,8 @@ func TestService_RetriesOnlyWhatWasNeverWritten(t *testing.T) {
 	if err := w.do(t.Context(), body("good", ""), newRecorder()); err != nil || dials != 2 {
 		t.Errorf("got error %v after %d connections, want success with the second", err, dials)
 	}
-	if code := codeOf(w.do(t.Context(), body(llmtest.DropsAfterRead, ""), newRecorder())); code != CodeProviderUnavailable {
+	if code := codeOf(w.do(t.Context(), body(llmtest.DropsAfterRead, ""),
+		newRecorder())); code != problem.CodeProviderUnavailable {
 		t.Error(code)
 	}
 	if n := len(w.provider.Book()); n != 2 {
@@ -204,7 +209,8 @@ func TestService_NeverSpendsMoreThanThereIs(t *testing.T) {
 	for range 50 {
 		calls.Go(func() {
 			err := w.do(context.Background(), body("good", `,"max_tokens":100`), newRecorder())
-			if code := codeOf(err); err != nil && code != CodeCreditReserved && code != CodeNoCredit && code != CodeRequestTooLarge {
+			if code := codeOf(err); err != nil && code != problem.CodeCreditReserved && code != problem.CodeNoCredit &&
+				code != problem.CodeRequestTooLarge {
 				t.Errorf("%s: %v", code, err)
 			}
 		})
@@ -226,7 +232,7 @@ func TestService_RefusesMoreCallsThanItsBound(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- w.do(context.Background(), body(llmtest.WaitsInside, ""), app) }()
 	<-app.wrote
-	if code := codeOf(w.do(t.Context(), body(llmtest.WaitsInside, ""), app)); code != CodeTooManyCalls {
+	if code := codeOf(w.do(t.Context(), body(llmtest.WaitsInside, ""), app)); code != problem.CodeTooManyCalls {
 		t.Error(code)
 	}
 	w.provider.Continue()
@@ -255,10 +261,10 @@ func TestService_AsksToTryAgainIfOtherCallsHoldTheCredit(t *testing.T) {
 	w := newWorld(t, 1200, Limits{})
 	w.add("good")
 	w.purse.holds["another call"] = 1190
-	if code := codeOf(w.do(t.Context(), body("good", ""), newRecorder())); code != CodeCreditReserved {
+	if code := codeOf(w.do(t.Context(), body("good", ""), newRecorder())); code != problem.CodeCreditReserved {
 		t.Errorf("call without a maximum that the credit covers in part: got %q, want CodeCreditReserved", code)
 	}
-	if code := codeOf(w.do(t.Context(), body("good", `,"max_tokens":500`), newRecorder())); code != CodeNoCredit {
+	if code := codeOf(w.do(t.Context(), body("good", `,"max_tokens":500`), newRecorder())); code != problem.CodeNoCredit {
 		t.Errorf("call that the credit never covers: got %q, want CodeNoCredit", code)
 	}
 }
@@ -275,7 +281,8 @@ func TestService_NamesTheAnswerThatTheRestOfACapCovers(t *testing.T) {
 		w.purse.capped = &credit.CapReached{Cap: credit.CapDay, Of: credit.OfProject, Limit: 2000, Used: c.used}
 		err := w.do(t.Context(), body("good", ""), newRecorder())
 		var refusal *Refusal
-		if !errors.As(err, &refusal) || refusal.Code != CodeCapReached || !strings.Contains(refusal.Message, c.message) ||
+		if !errors.As(err, &refusal) || refusal.Code != problem.CodeCapReached || !strings.Contains(refusal.Message,
+			c.message) ||
 			refusal.Money["affordableOutputTokens"] != nil != c.covers {
 			t.Errorf("with %s of the cap used: got %+v, want CodeCapReached", c.used, refusal)
 		}

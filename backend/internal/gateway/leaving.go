@@ -23,9 +23,9 @@ func (t *transfer) detach(cause error) error {
 	return t.unanswered(cause)
 }
 
-// drain keeps the request to the provider running, so that the account is charged for the usage that the provider
-// reports, if the account pays at all. If too many answers are already being drained, it cancels the request. The
-// caller must hold mu.
+// drain keeps the request to the provider running, so that an account that pays is charged for the usage that the
+// provider reports. If too many answers are already being drained, it cancels the request. The caller must hold
+// mu.
 func (t *transfer) drain() {
 	if t.hold == "" {
 		t.cancel(errLeft)

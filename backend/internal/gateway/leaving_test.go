@@ -14,6 +14,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/gateway/wire"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // reasoningProvider sends a first event, then nothing for a while, like a model with hidden reasoning, and at the end a
@@ -157,7 +158,7 @@ func TestLeaving_PaysTheReceiptOrTheHold(t *testing.T) {
 				if took := time.Since(left); took > time.Second {
 					t.Errorf("the call returned %s after the app left, want at most 1 s", took)
 				}
-				if c.revoke && !errors.Is(err, ErrBroken) && codeOf(err) != CodeInvalidKey {
+				if c.revoke && !errors.Is(err, ErrBroken) && codeOf(err) != problem.CodeInvalidKey {
 					t.Errorf("call of a revoked key: got %v, want ErrBroken or CodeInvalidKey", err)
 				}
 				row, charged, holds := w.purse.last()
@@ -220,7 +221,7 @@ func (panickingReader) Read([]byte) (int, error) { panic("a bug") }
 func TestService_SurvivesAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := leavingWorld(t, panickingProvider{}, Limits{})
-		if code := codeOf(w.do(t.Context(), body("good", ""), newRecorder())); code != CodeUnavailable {
+		if code := codeOf(w.do(t.Context(), body("good", ""), newRecorder())); code != problem.CodeUnavailable {
 			t.Errorf("got code %q, want CodeUnavailable", code)
 		}
 		if _, charged, holds := w.purse.last(); charged != 0 || holds != 0 {
@@ -245,7 +246,7 @@ func TestService_SharesCallsBetweenAccounts(t *testing.T) {
 			return done
 		}
 		first, second := call("greedy"), call("greedy")
-		if code := codeOf(<-call("greedy")); code != CodeTooManyCalls {
+		if code := codeOf(<-call("greedy")); code != problem.CodeTooManyCalls {
 			t.Errorf("call beyond the account's share: got code %q, want CodeTooManyCalls", code)
 		}
 		other := call("other")

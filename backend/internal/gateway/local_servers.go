@@ -32,14 +32,14 @@ const (
 // Errors of LocalServers.
 var (
 	ErrServerID  = errors.New("the name " + idRule)
-	ErrServerURL = errors.New("the address is not an http or https URL with a host, " +
+	ErrServerURL = errors.New("the address must be an http or https URL with a host, " +
 		"and without user, query and fragment")
-	ErrNotLocal     = errors.New("the address is neither on this machine nor in a private network")
+	ErrNotLocal     = errors.New("the address must be on this machine or in a private network")
 	ErrServers      = fmt.Errorf("a project can have at most %d local servers", MaxLocalServers)
 	ErrNoServer     = errors.New("the project has no such local server")
 	errUnreachable  = errors.New("it does not answer: start it, then check again")
 	errGateway      = errors.New("it is an AI gateway itself: enter the address of the server behind it")
-	errKeyWanted    = errors.New("it requires a key: add it again with its key")
+	errKeyWanted    = errors.New("it requires a key: add it again, with the key")
 	errKeyRefused   = errors.New("it refuses the key: remove the server and add it with another key")
 	errNoModelsList = errors.New("it did not return a list of models: check the address, which usually ends in /v1")
 )
@@ -62,19 +62,8 @@ func (s LocalServer) KeyInClear() bool {
 	return err == nil && s.Keyed && u.Scheme == "http" && !loopback.IsHost(u.Hostname())
 }
 
-// LocalServerStore stores local servers. Methods that change something also insert the audit entry, which names the
-// project.
-type LocalServerStore interface {
-	LocalServers(ctx context.Context, account, project string) ([]LocalServer, error)
-	// PutLocalServer inserts or replaces a server. It returns ErrServers if the project already has most servers.
-	PutLocalServer(ctx context.Context, s LocalServer, most int, e audit.Entry) error
-	// NoteLocalServer stores the result of a check. It does nothing if the server no longer exists.
-	NoteLocalServer(ctx context.Context, account, project string, s LocalServer) error
-	// DeleteLocalServer returns ErrNoServer if the server does not exist.
-	DeleteLocalServer(ctx context.Context, id string, e audit.Entry) error
-}
-
-// ServerKeys stores the keys of local servers as credentials of the project.
+// ServerKeys stores the keys of local servers as credentials of the project. It is an interface so that tests can let
+// each step of a change fail.
 type ServerKeys interface {
 	// CheckServerKey returns an error if SetServerKey would refuse the key.
 	CheckServerKey(value string) error
@@ -84,20 +73,20 @@ type ServerKeys interface {
 	RemoveServerKey(ctx context.Context, account, project, server string, by audit.Actor) error
 }
 
-// LocalServers manages the servers that users add themselves. Only a backend on the user's own machine has them,
-// because it may connect to that machine and its network on the user's behalf.
+// LocalServers manages the servers that users add themselves. Only a backend on the user's own machine supports
+// them, because it may connect to that machine and its network on the user's behalf.
 type LocalServers struct {
 	// Changed is called when the models of an account's servers may have changed. It may be nil.
 	Changed func(ctx context.Context, account string)
 
-	store  LocalServerStore
+	store  *Store
 	keys   ServerKeys
 	now    func() time.Time
 	client *http.Client
 }
 
 // NewLocalServers returns a LocalServers backed by store.
-func NewLocalServers(store LocalServerStore, keys ServerKeys, now func() time.Time) *LocalServers {
+func NewLocalServers(store *Store, keys ServerKeys, now func() time.Time) *LocalServers {
 	return &LocalServers{store: store, keys: keys, now: now, client: newClient(localOnly)}
 }
 
@@ -108,9 +97,9 @@ func (l *LocalServers) List(ctx context.Context, account, project string) ([]Loc
 	return l.store.LocalServers(ctx, account, project)
 }
 
-// Add adds a server, or replaces the one with the same ID, and requests its list of models. A server that does not
-// respond is added with a Problem. If Add returns ErrServerID, ErrServerURL, ErrNotLocal, ErrServers, or an error of
-// SetServerKey, it has changed nothing.
+// Add adds a server, or replaces the one with the same ID, and requests its list of models. It adds a server that
+// does not respond with a Problem. It changes nothing if it returns ErrServerID, ErrServerURL, ErrNotLocal,
+// ErrServers, or an error of SetServerKey.
 func (l *LocalServers) Add(
 	ctx context.Context, account, project, id, address, key string, by audit.Actor,
 ) (LocalServer, error) {
@@ -294,7 +283,7 @@ func (l *LocalServers) listModels(ctx context.Context, base, key string) ([]stri
 	return names, nil
 }
 
-// askable reports whether the ID formed from a server and its model name is valid in every response of this backend.
+// askable reports whether the model ID formed from server and name is valid in every response of this backend.
 func askable(server, name string) bool {
 	return name != "" && backendapi.IsName(server+"/"+name, backendapi.MaxModelID)
 }

@@ -6,55 +6,54 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/dbtest"
 )
 
-// faultyKeeper stores one server and its key, and fails on demand.
-type faultyKeeper struct {
-	LocalServerStore
-	ServerKeys
-	servers                  []LocalServer
-	key                      string
-	checkErr, putErr, setErr error
+// faultyKeys stores the key of one server, and fails on demand.
+type faultyKeys struct {
+	key              string
+	checkErr, setErr error
 }
 
-func (k *faultyKeeper) LocalServers(context.Context, string, string) ([]LocalServer, error) {
-	return k.servers, nil
-}
+func (k *faultyKeys) CheckServerKey(string) error { return k.checkErr }
 
-func (k *faultyKeeper) PutLocalServer(_ context.Context, s LocalServer, _ int, _ audit.Entry) error {
-	if k.putErr == nil {
-		k.servers = []LocalServer{s}
-	}
-	return k.putErr
-}
-
-func (k *faultyKeeper) DeleteLocalServer(context.Context, string, audit.Entry) error {
-	k.servers = nil
-	return nil
-}
-
-func (k *faultyKeeper) CheckServerKey(string) error { return k.checkErr }
-
-func (k *faultyKeeper) SetServerKey(_ context.Context, _, _, _, value string, _ audit.Actor) error {
+func (k *faultyKeys) SetServerKey(_ context.Context, _, _, _, value string, _ audit.Actor) error {
 	if k.setErr == nil {
 		k.key = value
 	}
 	return k.setErr
 }
 
-func (k *faultyKeeper) ServerKey(context.Context, string, string, string) (string, error) {
+func (k *faultyKeys) ServerKey(context.Context, string, string, string) (string, error) {
 	return k.key, nil
 }
 
-func (k *faultyKeeper) RemoveServerKey(context.Context, string, string, string, audit.Actor) error {
+func (k *faultyKeys) RemoveServerKey(context.Context, string, string, string, audit.Actor) error {
 	if k.setErr == nil {
 		k.key = ""
 	}
 	return k.setErr
+}
+
+// newServerStore returns a store with servers in a project.
+func newServerStore(t *testing.T, account, project string, servers ...LocalServer) *Store {
+	t.Helper()
+	d := dbtest.Open(t)
+	dbtest.AddAccount(t, d, account)
+	dbtest.AddProject(t, d, account, project)
+	store := NewStore(d)
+	for _, s := range servers {
+		e := audit.New(time.Now(), account, audit.Person(), "local_server.added", project, "x")
+		if err := store.PutLocalServer(t.Context(), s, 10, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return store
 }
 
 // If any step fails, the server that would have been replaced keeps its settings and key.
@@ -66,28 +65,34 @@ func TestLocalServers_AddChangesNothingIfItFails(t *testing.T) {
 	}))
 	defer server.Close()
 	fault := errors.New("fault")
+	const app = "com.example.hello"
 	old := LocalServer{ID: "mine", BaseURL: "http://localhost:1/v1", Models: []string{"a"}, Keyed: true}
-	for _, before := range []faultyKeeper{{servers: []LocalServer{old}, key: "old"}, {}} {
-		for what, failing := range map[string]faultyKeeper{
-			"check": {checkErr: fault}, "put": {putErr: fault}, "set": {setErr: fault},
-		} {
-			k := failing
-			k.servers, k.key = before.servers, before.key
-			asked = 0
-			_, err := NewLocalServers(&k, &k, time.Now).
-				Add(t.Context(), "ada", "com.example.hello", "mine", server.URL, "new", audit.Person())
-			if !errors.Is(err, fault) || !reflect.DeepEqual(k.servers, before.servers) || k.key != before.key {
-				t.Errorf("%s: got error %v, servers %+v with key %q; want the fault and no change", what, err, k.servers, k.key)
+	for key, servers := range map[string][]LocalServer{"old": {old}, "": nil} {
+		for what, k := range map[string]*faultyKeys{"check": {checkErr: fault}, "put": {}, "set": {setErr: fault}} {
+			store := newServerStore(t, "ada", app, servers...)
+			if what == "put" {
+				dbtest.Exec(t, store.DB, `CREATE TRIGGER refuse BEFORE INSERT ON local_servers
+					BEGIN SELECT RAISE(ABORT, 'fault'); END`)
+			}
+			before, err := store.LocalServers(t.Context(), "ada", app)
+			if err != nil {
+				t.Fatal(err)
+			}
+			k.key, asked = key, 0
+			_, err = NewLocalServers(store, k, time.Now).Add(t.Context(), "ada", app, "mine", server.URL, "new", audit.Person())
+			after, readErr := store.LocalServers(t.Context(), "ada", app)
+			if err == nil || !strings.Contains(err.Error(), "fault") || readErr != nil || !reflect.DeepEqual(after, before) ||
+				k.key != key {
+				t.Errorf("%s: got error %v, servers %+v with key %q; want the fault and no change", what, err, after, k.key)
 			}
 			if (asked == 0) != (what == "check") {
 				t.Errorf("%s: the server received %d requests, want none if the check of the key failed", what, asked)
 			}
 		}
 	}
-	k := &faultyKeeper{}
+	servers := NewLocalServers(newServerStore(t, "ada", app), &faultyKeys{}, time.Now)
 	for key, problem := range map[string]string{"": errKeyWanted.Error(), "k": errKeyRefused.Error()} {
-		s, err := NewLocalServers(k, k, time.Now).
-			Add(t.Context(), "ada", "com.example.hello", "mine", server.URL, key, audit.Person())
+		s, err := servers.Add(t.Context(), "ada", app, "mine", server.URL, key, audit.Person())
 		if err != nil || s.Problem != problem {
 			t.Errorf("key %q: got error %v, server %+v, want it added with the problem", key, err, s)
 		}

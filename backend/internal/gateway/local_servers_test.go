@@ -179,8 +179,9 @@ func TestLocalServer_ReasonReachesTheApp(t *testing.T) {
 				_, _ = io.WriteString(rw, answer.text)
 			}))
 			defer server.Close()
-			keeper := &faultyKeeper{servers: []LocalServer{{ID: "mine", BaseURL: server.URL, Models: []string{"a"}}}}
-			w := newWorld(t, 0, Limits{}, func(o *Options) { o.Servers = NewLocalServers(keeper, keeper, time.Now) })
+			store := newServerStore(t, "acc", "com.example.app",
+				LocalServer{ID: "mine", BaseURL: server.URL, Models: []string{"a"}})
+			w := newWorld(t, 0, Limits{}, func(o *Options) { o.Servers = NewLocalServers(store, &faultyKeys{}, time.Now) })
 			requests := [][]byte{body("mine/a", "")}
 			if answer.kind == "application/json" {
 				requests = append(requests, bytes.Replace(requests[0], []byte("true"), []byte("false"), 1))

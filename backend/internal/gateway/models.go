@@ -13,7 +13,7 @@ type Availability struct {
 	ID string
 	// Model is the model that answers. It is nil if the ID is Assistant and no model is set for it.
 	Model *Model
-	// Why explains why the ID cannot be called and what to do about it. It is empty if the ID can be called.
+	// Why states why the ID cannot be called and what to do about it; empty if it can be called.
 	Why string
 }
 
@@ -61,7 +61,7 @@ func (s *Service) assistants(ctx context.Context, who Caller) ([]Availability, e
 	switch {
 	case err == nil:
 		return []Availability{{ID: Assistant, Model: m}}, nil
-	case errors.As(err, &refusal) && refusal.cause == nil:
+	case errors.As(err, &refusal) && refusal.Err == nil:
 		return []Availability{{ID: Assistant, Why: refusal.Message}}, nil
 	}
 	return nil, err
@@ -76,11 +76,7 @@ func (s *Service) ownKeysOf(ctx context.Context, who Caller) (map[string]bool, e
 	if err != nil || source != KeySourceOwn {
 		return nil, err
 	}
-	keys, err := s.OwnKeys.OwnKeysSet(ctx, who.Account, who.Project)
-	if keys == nil {
-		keys = map[string]bool{}
-	}
-	return keys, err
+	return s.OwnKeys.stored(ctx, who.Account, who.Project)
 }
 
 // whyFor returns the reason why a project cannot call a model, or "". keys are the project's own keys, or nil if credit

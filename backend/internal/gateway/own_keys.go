@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // The ways to pay for a project's calls. The gateway never falls back from one to the other.
@@ -23,27 +25,33 @@ var (
 )
 
 // OwnKeys provides the keys that projects store, and reports whether they pay for calls.
-type OwnKeys interface {
-	// KeySource returns a project's key source, KeySourceCredit or KeySourceOwn.
-	KeySource(ctx context.Context, account, project string) (string, error)
-	// OwnKey returns the project's key of a credential provider, or ErrNoOwnKey.
-	OwnKey(ctx context.Context, account, project, provider string) (string, error)
-	// OwnKeysSet returns the credential providers for which the project has a key.
-	OwnKeysSet(ctx context.Context, account, project string) (map[string]bool, error)
-	// OwnKeyRefused records that the provider refused the project's key.
-	OwnKeyRefused(ctx context.Context, account, project, provider string) error
+type OwnKeys struct {
+	KeySources
+	Credentials *credentials.Service
 }
 
-// KeySourceStore stores the key source of projects.
-type KeySourceStore interface {
-	KeySource(ctx context.Context, account, project string) (string, error)
-	// SetKeySource sets the key source of the entry's project, or returns projects.ErrNotFound.
-	SetKeySource(ctx context.Context, source string, e audit.Entry) error
+// key returns the project's key of a credential provider, or ErrNoOwnKey.
+func (k *OwnKeys) key(ctx context.Context, account, project, provider string) (string, error) {
+	value, err := k.Credentials.Open(ctx, account, project, provider)
+	if errors.Is(err, credentials.ErrNotSet) {
+		err = ErrNoOwnKey
+	}
+	return value, err
+}
+
+// stored returns the credential providers for which the project has a key.
+func (k *OwnKeys) stored(ctx context.Context, account, project string) (map[string]bool, error) {
+	all, err := k.Credentials.Status(ctx, account, project)
+	set := map[string]bool{}
+	for _, c := range all {
+		set[c.Provider.ID] = c.Set
+	}
+	return set, err
 }
 
 // KeySources reads and changes the key sources of projects.
 type KeySources struct {
-	Store KeySourceStore
+	Store *Store
 	Now   func() time.Time
 }
 
@@ -88,13 +96,13 @@ func (m *Model) whyNotOwn() string {
 	return "this project pays with its own keys, and the operator accepts none for " + m.Provider.Name
 }
 
-// takeOwnKey makes the call use the project's own key.
+// takeOwnKey sets the project's own key for the call.
 func (c *call) takeOwnKey(ctx context.Context) error {
 	p := c.model.Provider
-	text, err := c.s.OwnKeys.OwnKey(ctx, c.who.Account, c.who.Project, p.OwnKeys)
+	text, err := c.s.OwnKeys.key(ctx, c.who.Account, c.who.Project, p.OwnKeys)
 	switch {
 	case errors.Is(err, ErrNoOwnKey):
-		return refuse(CodeOwnKeyMissing, "this project pays with its own keys and has none for "+p.Name+
+		return Refuse(problem.CodeOwnKeyMissing, "this project pays with its own keys and has none for "+p.Name+
 			": its owner stores one on the project's credentials page")
 	case err != nil:
 		return refusalOf(fmt.Errorf("read the project's own key: %w", err))
@@ -110,14 +118,16 @@ func (c *call) refusesOwnKey(status int, spent bool) bool {
 		status == http.StatusPaymentRequired)
 }
 
-// ownKeyRefused records the refusal for the owner. The call is not paid with credit instead.
+// ownKeyRefused records for the owner that the provider refused the key, and returns the refusal.
+// Credit does not pay for the call instead.
 func (c *call) ownKeyRefused(ctx context.Context) *Refusal {
 	ctx, cancel := settleContext(ctx)
 	defer cancel()
 	p := c.model.Provider
-	if err := c.s.OwnKeys.OwnKeyRefused(ctx, c.who.Account, c.who.Project, p.OwnKeys); err != nil {
+	if err := c.s.OwnKeys.Credentials.NoteRefused(ctx, c.who.Account, c.who.Project, p.OwnKeys); err != nil {
 		c.s.Log.ErrorContext(ctx, "failed to record refused key", "provider", p.ID, "err", err)
 	}
-	return refuse(CodeOwnKeyRefused, p.Name+" refused this project's own key, or its budget there is spent: its owner "+
-		"can test or replace it on the project's credentials page")
+	return Refuse(problem.CodeOwnKeyRefused,
+		p.Name+" refused this project's own key, or its budget there is spent: its owner "+
+			"can test or replace it on the project's credentials page")
 }

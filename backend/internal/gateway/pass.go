@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/gateway/wire"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Outcomes of calls that reached a provider.
@@ -33,8 +34,8 @@ type result struct {
 	malformed bool // the provider reported impossible usage
 }
 
-// transfer forwards the answer of one call to the app. A goroutine reads the answer, so that it can be read to its end,
-// which contains the usage report, after the app has disconnected.
+// transfer forwards the answer of one call to the app. A goroutine reads the answer to its end, which contains the
+// usage report, even after the app has disconnected.
 type transfer struct {
 	*call
 	answer  *wire.Answer
@@ -83,7 +84,7 @@ func (c *call) pass(ctx context.Context, to Sink) error {
 	}
 }
 
-// recovered calls run. A panic fails only this call, as in a handler of net/http.
+// recovered calls run. A panic fails only this call, as in a net/http handler.
 func (t *transfer) recovered(ctx, upstream context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -101,7 +102,7 @@ func (t *transfer) run(ctx, upstream context.Context) error {
 	defer context.AfterFunc(t.s.ctx, func() { t.cancel(errStopped) })()
 	total := time.AfterFunc(t.s.Limits.Total, func() { t.cancel(errTotal) })
 	defer total.Stop()
-	first := t.s.Limits.Total // an answer that is not streamed starts when it is complete
+	first := t.s.Limits.Total // an answer that is not streamed arrives only when it is complete
 	if t.request.Stream {
 		first = t.s.Limits.FirstByte
 	}
@@ -163,8 +164,7 @@ func (t *transfer) passWhole(ctx, upstream context.Context, response *http.Respo
 		return t.breakOff(ctx, upstream, err)
 	case !t.answer.Whole(body):
 		t.finish(ctx, result{outcome: outcomeFailed})
-		return &Refusal{Code: CodeProviderError, RetryAfter: busyRetry,
-			Message: "the model's provider sent an invalid answer: try again"}
+		return Refuse(problem.CodeProviderError, "the model's provider sent an invalid answer: try again").After(busyRetry)
 	case t.answer.Failed:
 		return t.breakOff(ctx, upstream, errProvider)
 	}
@@ -206,8 +206,8 @@ func (r *resetting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// passStream forwards events as they arrive. It writes nothing before the first event, so that an error sent instead
-// of an event still gets its own status.
+// passStream forwards events as they arrive. It writes nothing before the first event, so that an error in place of
+// an event can still set the status.
 func (t *transfer) passStream(ctx, upstream context.Context, response *http.Response) error {
 	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	encoding := response.Header.Get("Content-Encoding")
@@ -303,7 +303,7 @@ func (t *transfer) outcome() string {
 	return outcomeOK
 }
 
-// breakOff settles an incomplete answer from its usage report, or from an estimate based on the part received.
+// breakOff settles an incomplete answer by its usage report, or by an estimate based on the part received.
 func (t *transfer) breakOff(ctx, upstream context.Context, err error) error {
 	err = cmp.Or(context.Cause(upstream), err)
 	r := t.unseen(err, outcomeFailed)
@@ -328,17 +328,17 @@ func (t *transfer) breakOff(ctx, upstream context.Context, err error) error {
 	case t.begun:
 		return t.broken(err, "")
 	case errors.Is(err, errTooLarge):
-		return &Refusal{Code: CodeProviderError, Message: "the model's answer is too large: limit its length, or stream it"}
+		return Refuse(problem.CodeProviderError, "the model's answer is too large: limit its length, or stream it")
 	case errors.Is(err, errProvider), errors.Is(err, wire.ErrEventTooLarge), errors.Is(err, io.ErrUnexpectedEOF):
 		return t.busy("", t.answer.Reason)
 	}
 	return t.unanswered(err)
 }
 
-// broken returns an ErrBroken with a refusal that explains why the answer broke off. reason is what the provider
-// reported, if anything. It does not read the answer, which belongs to the goroutine of run.
+// broken returns an ErrBroken with a refusal that explains why the answer broke off. reason is the error that
+// the provider reported, or "". broken does not read the answer, which belongs to the goroutine of run.
 func (t *transfer) broken(err error, reason string) error {
-	refusal := &Refusal{Code: CodeProviderError, Message: ErrBroken.Error()}
+	refusal := Refuse(problem.CodeProviderError, ErrBroken.Error())
 	if t.model.Provider.Local && reason != "" {
 		refusal.Message += ": " + t.busy("", reason).Message
 	} else if isTimeout(err) || errors.Is(err, errRevoked) || errors.Is(err, errStopped) ||
@@ -350,7 +350,8 @@ func (t *transfer) broken(err error, reason string) error {
 }
 
 // result returns the usage that the provider reported, or otherwise an estimate. An app that disconnected before the
-// report pays the whole hold: it must not pay less by disconnecting, for example during the model's hidden reasoning.
+// report pays the whole hold, so that it cannot save money by disconnecting, for example during the model's hidden
+// reasoning.
 func (t *transfer) result(outcome string) result {
 	a := t.answer
 	if a.Final && !a.Malformed {

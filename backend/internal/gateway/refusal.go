@@ -6,70 +6,66 @@ import (
 
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/gateway/wire"
+	"github.com/service-dev/service/internal/problem"
 )
 
-// Codes of a Refusal. A Refusal may also have a code of package wire or credit.
-const (
-	CodeInvalidKey          = "invalid_key"
-	CodeModelNotFound       = "model_not_found"
-	CodeWrongAPI            = "wrong_api"
-	CodeRequestTooLarge     = "request_too_large"
-	CodeNoCredit            = "no_credit"
-	CodeCreditReserved      = "credit_reserved"
-	CodeCreditLocked        = "credit_locked"
-	CodeCapReached          = "cap_reached"
-	CodeTooManyCalls        = "too_many_calls"
-	CodeNotConfigured       = "not_configured"
-	CodeUnavailable         = "unavailable"
-	CodeOwnKeyMissing       = "own_key_missing"
-	CodeOwnKeyRefused       = "own_key_refused"
-	CodeProviderBusy        = "provider_busy"
-	CodeProviderTimeout     = "provider_timeout"
-	CodeProviderUnavailable = "provider_unavailable"
-	CodeProviderUnreachable = "provider_unreachable"
-	CodeProviderRefused     = "provider_refused"
-	CodeProviderError       = "provider_error"
-	CodeForwarded           = "forwarded_call"
-)
-
-// ForwardedHeader is sent to servers that users added. A gateway refuses calls with this header: such a server may be
-// the gateway itself, which would then call itself endlessly.
+// ForwardedHeader is sent to servers that users added. A gateway refuses calls with this header, because a server
+// that a user added may be the gateway itself, which would then call itself endlessly.
 const ForwardedHeader = "Service-Gateway"
 
 // Forwarded returns the refusal of a call with ForwardedHeader.
 func Forwarded() *Refusal {
-	return refuse(CodeForwarded, "an AI gateway called this one: add the server behind it as a local server instead")
+	return Refuse(problem.CodeForwarded,
+		"an AI gateway called this one: add the server behind it as a local server instead")
 }
 
-// Refusal contains the reason why a call got no answer, and what to do next.
+// Problem is the part of a Refusal that all errors have.
+type Problem = problem.Error
+
+// Refusal contains the reason why a call got no answer. Its cause is not revealed to apps.
 type Refusal struct {
-	Code, Message string
-	Param         string        // the invalid field of the request, if there is one
-	RetryAfter    time.Duration // 0 if waiting does not help
+	Problem
+	Param string // the invalid field of the request, if there is one
 	// Money maps names to the amounts that explain the refusal, in micro-USD or tokens, and to the top-up page.
 	Money map[string]any
-
-	cause error
 }
 
-// Error returns the message.
-func (e *Refusal) Error() string { return e.Message }
+// Unwrap returns the problem.
+func (e *Refusal) Unwrap() error { return &e.Problem }
 
-// Unwrap returns the cause, which is not revealed to apps.
-func (e *Refusal) Unwrap() error { return e.cause }
+// Refuse returns a refusal.
+func Refuse(code, message string) *Refusal {
+	return &Refusal{Problem: *problem.New(code, message, "")}
+}
+
+// After sets the time after which the app may try again.
+func (e *Refusal) After(wait time.Duration) *Refusal {
+	e.RetryAfter = wait
+	return e
+}
+
+// At sets the invalid field of the request.
+func (e *Refusal) At(param string) *Refusal {
+	e.Param = param
+	return e
+}
+
+func (e *Refusal) with(money map[string]any) *Refusal {
+	e.Money = money
+	return e
+}
 
 // outcome returns the outcome to record for a call that was not served by its provider. It is the refusal's code if the
 // account's owner can act on it.
 func (e *Refusal) outcome() string {
-	if e.Code == CodeOwnKeyRefused || e.Code == CodeProviderUnreachable {
+	if e.Code == problem.CodeOwnKeyRefused || e.Code == problem.CodeProviderUnreachable {
 		return e.Code
 	}
 	return outcomeFailed
 }
 
-func refuse(code, message string) *Refusal { return &Refusal{Code: code, Message: message} }
-
-// noCredit returns the amounts of a call that the credit does not cover, and the page where the owner adds credit.
+// noCredit returns the extra fields of a no_credit refusal: the amounts needed and available and, if known, the
+// page for adding credit.
 func noCredit(e *credit.NoCredit) map[string]any {
 	money := map[string]any{"needed": e.Needed, "available": e.Available}
 	if e.TopUp != "" {
@@ -91,8 +87,8 @@ func capReached(e *credit.CapReached, covered int64) *Refusal {
 	if covered > 0 {
 		money["affordableOutputTokens"] = covered
 	}
-	return &Refusal{Code: CodeCapReached, Money: money, Message: what + ": its owner can raise it or wait until it " +
-		"resets"}
+	return Refuse(problem.CodeCapReached, what+": its owner can raise it or wait until it "+
+		"resets").with(money)
 }
 
 // retryReserved is the time after which credit held by other calls may be available again.
@@ -112,25 +108,26 @@ func refusalOf(err error) *Refusal {
 	case errors.As(err, &refusal):
 		return refusal
 	case errors.As(err, &field):
-		return &Refusal{Code: field.Code, Message: field.Message, Param: field.Param}
+		return Refuse(field.Code, field.Message).At(field.Param)
 	case errors.As(err, &none):
-		return &Refusal{Code: CodeNoCredit,
-			Message: "the account has too little credit for this call: its owner can see the balance on the account's page",
-			Money:   noCredit(none)}
+		return Refuse(problem.CodeNoCredit,
+			"the account has too little credit for this call: its owner can see the balance on the account's page").
+			with(noCredit(none))
 	case errors.As(err, &reserved):
 		of := "account's credit"
 		if reserved.Cap != "" {
 			of = reserved.Of + "'s spending cap of this " + reserved.Cap
 		}
-		return &Refusal{Code: CodeCreditReserved, RetryAfter: retryReserved,
-			Message: "what is left of the " + of + " is reserved for calls in flight: try again when they have ended",
-			Money:   map[string]any{"needed": reserved.Needed, "available": reserved.Available}}
+		return Refuse(problem.CodeCreditReserved,
+			"what is left of the "+of+" is reserved for calls in flight: try again when they have ended").
+			After(retryReserved).with(map[string]any{"needed": reserved.Needed, "available": reserved.Available})
 	case errors.As(err, &unproved):
-		return refuse(CodeCreditLocked, "the account's owner has to confirm the mail address before credit can be spent")
+		return Refuse(problem.CodeCreditLocked,
+			"the account's owner has to confirm the mail address before credit can be spent")
 	case errors.As(err, &capped):
 		return capReached(capped, 0)
 	}
-	return &Refusal{Code: CodeUnavailable, Message: "the gateway cannot serve now: try again",
-		RetryAfter: time.Second,
-		cause:      err}
+	refusal = Refuse(problem.CodeUnavailable, "the gateway cannot serve now: try again").After(time.Second)
+	refusal.Err = err
+	return refusal
 }

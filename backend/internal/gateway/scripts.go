@@ -9,14 +9,15 @@ import (
 
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 	"github.com/service-dev/service/glasses/assistantscript"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // scriptModel is the model that represents a session's script. It costs nothing and needs no provider.
 var scriptModel = &Model{ID: assistantscript.Model, Name: "Script", API: wire.Chat,
 	Provider: &Provider{ID: "service", Name: "this session's script", Local: true}}
 
-// maxScriptCalls is the number of answers of one session's script that may wait until they are due, so that no session
-// can use up its account's share.
+// maxScriptCalls is the maximum number of answers of one session's script that wait until they are due, so that no
+// session can use up its account's share.
 const maxScriptCalls = 64
 
 // script returns the assistant script of the caller's session, or nil if calls to the model are not scripted.
@@ -36,7 +37,8 @@ func (s *Service) script(ctx context.Context, who Caller, model string) (*assist
 
 // sessionOver returns the refusal of a call whose session has ended.
 func sessionOver() *Refusal {
-	return refuse(CodeInvalidKey, "the session is over: open another and attach to it; its welcome has a new token")
+	return Refuse(problem.CodeInvalidKey,
+		"the session is over: open another and attach to it; its welcome has a new token")
 }
 
 // playScript answers a call from its session's script once the answer is due. While it waits, it keeps no part of the
@@ -111,8 +113,7 @@ func (c *call) failScript(ctx context.Context, err error) error {
 	c.finish(ctx, result{outcome: outcomeFailed})
 	var failure *assistantscript.Failure
 	if errors.As(err, &failure) {
-		return &Refusal{Code: failure.Code, Message: failure.Message, Param: failure.Param,
-			RetryAfter: time.Duration(failure.RetryAfter) * time.Second}
+		return Refuse(failure.Code, failure.Message).After(time.Duration(failure.RetryAfter) * time.Second).At(failure.Param)
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 	"github.com/service-dev/service/glasses/assistantscript"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // slowScript answers questions after a minute and greetings immediately.
@@ -70,7 +71,7 @@ func TestScript_WaitingAnswerIsCutWhenItsSessionEnds(t *testing.T) {
 		keys.live.Delete("ended")
 		ended := time.Now()
 		var refusal *Refusal
-		if err := <-cut; !errors.As(err, &refusal) || refusal.Code != CodeInvalidKey {
+		if err := <-cut; !errors.As(err, &refusal) || refusal.Code != problem.CodeInvalidKey {
 			t.Errorf("call of the ended session: got %v, want CodeInvalidKey", err)
 		}
 		if took := time.Since(ended); took > time.Second {
@@ -97,7 +98,7 @@ func TestScript_BoundsTheWaitingAnswersOfASession(t *testing.T) {
 			t.Helper()
 			var refusal *Refusal
 			if err := <-ask(t.Context(), s, keys, "full", slowQuestion); !errors.As(err, &refusal) ||
-				refusal.Code != CodeTooManyCalls || refusal.RetryAfter == 0 {
+				refusal.Code != problem.CodeTooManyCalls || refusal.RetryAfter == 0 {
 				t.Errorf("call above the limit: got %v, want CodeTooManyCalls with a retry time", err)
 			}
 		}
@@ -140,7 +141,7 @@ func TestScript_BoundsTheWaitingAnswersOfAnAccount(t *testing.T) {
 		}
 		var refusal *Refusal
 		if err := <-ask(t.Context(), s, keys, "another session", slowQuestion); !errors.As(err, &refusal) ||
-			refusal.Code != CodeTooManyCalls {
+			refusal.Code != problem.CodeTooManyCalls {
 			t.Errorf("beyond the account's share: got %v, want CodeTooManyCalls", err)
 		}
 		other := make(chan error, 1)

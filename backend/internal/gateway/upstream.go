@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/gateway/wire"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Reasons for cutting off a call.
@@ -51,7 +52,7 @@ func newClient(allow func(network, address string, _ syscall.RawConn) error) *ht
 	}
 }
 
-// cloudSecrets are addresses in private networks at which AWS and Google Cloud serve a machine's secrets.
+// cloudSecrets are addresses in private networks where AWS and Google Cloud serve a machine's secrets.
 var cloudSecrets = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("fd20:ce::254")}
 
 // localOnly allows addresses of this machine and of private networks. It is called after names have been resolved. It
@@ -130,8 +131,8 @@ func (c *call) post(ctx context.Context) (*http.Response, error) {
 // keptBody is the size in bytes up to which a body stays in memory while the call waits.
 const keptBody = 64 << 10
 
-// requestBody is the body of a request. A large one is released once it has been read to its end, when nearly all of it
-// has been written to the provider: the transport would keep it until the end of the answer.
+// requestBody is the body of a request. A large body is released once it has been read to its end, when nearly all of
+// it has been written to the provider. The transport would otherwise keep it until the end of the answer.
 type requestBody struct{ all, rest []byte }
 
 func (b *requestBody) Read(p []byte) (int, error) {
@@ -166,18 +167,18 @@ func (c *call) refused(ctx context.Context, r *http.Response) *Refusal {
 	case (status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge ||
 		status == http.StatusUnprocessableEntity) && !spent:
 		reason := cmp.Or(c.reason(wire.ErrorMessage(body)), "no reason given")
-		return &Refusal{Code: CodeProviderRefused, Message: "the provider refused the request: " + reason}
+		return Refuse(problem.CodeProviderRefused, "the provider refused the request: "+reason)
 	case status == http.StatusTooManyRequests && !spent, status >= 500 || status == http.StatusRequestTimeout:
 		return c.busy(r.Header.Get("Retry-After"), wire.ErrorMessage(body))
 	}
 	if p.added {
-		return refuse(CodeProviderUnreachable, "the local server "+p.ID+" refused the call: "+
+		return Refuse(problem.CodeProviderUnreachable, "the local server "+p.ID+" refused the call: "+
 			cmp.Or(c.reason(wire.ErrorMessage(body)), "its owner can check it on the project's gateway page"))
 	}
 	// The cause is the key, its budget, the model's name or a redirect. Only the operator can fix these.
 	c.s.Log.Error("provider refused the operator's request", "provider", p.ID, "model", c.model.ID, "status", status)
-	return &Refusal{Code: CodeProviderUnavailable, RetryAfter: maxRetryAfter,
-		Message: "the model's provider refuses this backend: tell the backend's operator; its log has the reason"}
+	return Refuse(problem.CodeProviderUnavailable,
+		"the model's provider refuses this backend: tell the backend's operator; its log has the reason").After(maxRetryAfter)
 }
 
 // busy returns the refusal of a call that the provider failed to answer. It includes the reason only for a local
@@ -191,7 +192,7 @@ func (c *call) busy(retryAfter, reason string) *Refusal {
 	if p := c.model.Provider; p.Local && reason != "" {
 		message = "the local server " + p.ID + " failed: " + c.reason(reason)
 	}
-	return &Refusal{Code: CodeProviderBusy, RetryAfter: wait, Message: message}
+	return Refuse(problem.CodeProviderBusy, message).After(wait)
 }
 
 // reason returns a provider's message with the key removed.
@@ -213,22 +214,19 @@ func isTimeout(err error) bool {
 func (c *call) unanswered(err error) *Refusal {
 	switch {
 	case isTimeout(err):
-		return &Refusal{Code: CodeProviderTimeout, RetryAfter: busyRetry,
-			Message: "the model's provider did not answer in time: try again"}
+		return Refuse(problem.CodeProviderTimeout, "the model's provider did not answer in time: try again").After(busyRetry)
 	case errors.Is(err, errRevoked) && c.who.Session != "":
 		return sessionOver()
 	case errors.Is(err, errRevoked):
-		return refuse(CodeInvalidKey, "the project key was revoked: create another on the project's page")
+		return Refuse(problem.CodeInvalidKey, "the project key was revoked: create another on the project's page")
 	case errors.Is(err, errStopped):
-		return &Refusal{Code: CodeUnavailable, RetryAfter: time.Second, Message: "the server is restarting: try again"}
+		return Refuse(problem.CodeUnavailable, "the server is restarting: try again").After(time.Second)
 	case errors.Is(err, errUncovered):
-		return &Refusal{Code: CodeUnavailable, RetryAfter: time.Second,
-			Message: "the credit reserved for this call was released: try again"}
+		return Refuse(problem.CodeUnavailable, "the credit reserved for this call was released: try again").After(time.Second)
 	case c.model.Provider.Local:
-		return &Refusal{Code: CodeProviderUnreachable, RetryAfter: busyRetry,
-			Message: "the local provider " + c.model.Provider.ID + " does not answer: start it"}
+		return Refuse(problem.CodeProviderUnreachable,
+			"the local provider "+c.model.Provider.ID+" does not answer: start it").After(busyRetry)
 	}
 	c.s.Log.Warn("provider did not respond", "provider", c.model.Provider.ID, "model", c.model.ID)
-	return &Refusal{Code: CodeProviderUnavailable, RetryAfter: busyRetry,
-		Message: "the model's provider does not answer: try again"}
+	return Refuse(problem.CodeProviderUnavailable, "the model's provider does not answer: try again").After(busyRetry)
 }

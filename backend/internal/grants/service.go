@@ -38,21 +38,9 @@ type Exception struct {
 	Own []Row // levels set for the project, in display order; never empty
 }
 
-// Store stores the levels of the account's default that differ from the built-in default, and the levels set for
-// projects.
-type Store interface {
-	// GrantRows returns the account's own rows and the rows of one project, or of every project if project is empty.
-	GrantRows(ctx context.Context, accountID, project string) ([]Row, error)
-	// ChangeGrants replaces the rows that GrantRows returns, together with the audit entries, in one transaction.
-	// change receives the projects whose rows may change: the given one, or all of the account's projects. If change
-	// returns no entry, ChangeGrants writes nothing. It returns ErrNoProject for an unknown project.
-	ChangeGrants(ctx context.Context, accountID, project string,
-		change func(former []Row, projects []string) (rows []Row, entries []audit.Entry)) error
-}
-
 // Service reads and sets the grants of projects. Projects are identified by their real ID, never by an alias.
 type Service struct {
-	Store Store
+	Store *Store
 	Now   func() time.Time
 }
 

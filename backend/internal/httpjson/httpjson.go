@@ -92,8 +92,7 @@ func AllowAnyOrigin(w http.ResponseWriter) {
 	w.Header().Set("Access-Control-Expose-Headers", "Retry-After")
 }
 
-// Preflight responds to a CORS preflight request for a route that any origin may call. It allows the given methods and
-// headers.
+// Preflight responds to a CORS preflight request for a route that any origin may call. It allows methods and headers.
 func Preflight(w http.ResponseWriter, methods, headers string) {
 	AllowAnyOrigin(w)
 	h := w.Header()
@@ -112,8 +111,8 @@ func Bearer(authorization string) (credential string, ok bool) {
 	return credential, strings.EqualFold(scheme, "Bearer") && credential != "" && len(authorization) <= maxAuthorization
 }
 
-// AllowedMethods lists the methods for which the request's path matches a pattern of mux. It ignores fallback, which
-// matches every path.
+// AllowedMethods lists the methods with which the request's path matches a pattern of mux. It ignores fallback,
+// which matches every path.
 func AllowedMethods(mux *http.ServeMux, r *http.Request, fallback string) (allowed []string) {
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
 		other := r.Clone(r.Context())

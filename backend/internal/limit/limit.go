@@ -13,8 +13,8 @@ import (
 // maxCallers limits the memory of one Limiter.
 const maxCallers = 10_000
 
-// Limiter allows each caller a number of attempts per minute. An IPv6 /64 network counts as one caller, because all of
-// its addresses usually have one owner.
+// Limiter allows each caller a number of attempts per minute. It treats an IPv6 /64 network as one caller, because all
+// of its addresses usually have one owner.
 type Limiter struct {
 	perMinute int
 	now       func() time.Time
@@ -88,8 +88,8 @@ func Caller(address string) string { return network(address, 32, 64) }
 // addresses of such a network.
 func Network(address string) string { return network(address, 24, 48) }
 
-// network returns the network of an address, with the given prefix lengths. It returns a network of a single address,
-// or text that is not an address, unchanged.
+// network returns the network of an address, with the prefix length bits4 or bits6. It returns a network of a single
+// address, or text that is not an address, unchanged.
 func network(address string, bits4, bits6 int) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {

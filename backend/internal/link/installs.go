@@ -10,26 +10,6 @@ import (
 // touchEvery is the minimum time between two recorded uses of a token.
 const touchEvery = 5 * time.Minute
 
-// TokenStores combines the stores that the service needs for links.
-type TokenStores interface {
-	TokenStore
-	InstallStore
-	TrailStore
-}
-
-// InstallStore lists and revokes an account's links.
-type InstallStore interface {
-	// AccountLinks lists the links that are not revoked, most recently used first.
-	AccountLinks(ctx context.Context, accountID string) ([]Link, error)
-	// AllLinks lists the account's links, including revoked ones.
-	AllLinks(ctx context.Context, accountID string) ([]Link, error)
-	// AnyLink returns a link by its ID, even if it is revoked. It returns ErrUnknown for an unknown ID.
-	AnyLink(ctx context.Context, linkID string) (Link, error)
-	// RevokeLinks revokes the active link linkID of the entry's account, or all of the account's links if linkID is
-	// empty. It returns the number of revoked links, and writes the entry if that is not 0.
-	RevokeLinks(ctx context.Context, linkID string, now time.Time, e audit.Entry, t audit.Trace) (int, error)
-}
-
 type addressKey struct{}
 
 // WithAddress returns a context with the caller's address, which Authenticate records.
@@ -44,17 +24,17 @@ func addressOf(ctx context.Context) string {
 
 // Links lists the account's active links, most recently used first, without token hashes.
 func (s *Service) Links(ctx context.Context, accountID string) ([]Link, error) {
-	return s.tokens.AccountLinks(ctx, accountID)
+	return s.store.AccountLinks(ctx, accountID)
 }
 
 // AllLinks lists the account's links, including revoked ones, for operators.
 func (s *Service) AllLinks(ctx context.Context, accountID string) ([]Link, error) {
-	return s.tokens.AllLinks(ctx, accountID)
+	return s.store.AllLinks(ctx, accountID)
 }
 
 // AnyLink returns a link by its ID, for operators. It returns ErrUnknown for an unknown ID.
 func (s *Service) AnyLink(ctx context.Context, linkID string) (Link, error) {
-	return s.tokens.AnyLink(ctx, linkID)
+	return s.store.AnyLink(ctx, linkID)
 }
 
 // RevokeLink revokes one link of the account. Later calls with the link are answered with 401. It returns ErrUnknown
@@ -80,7 +60,7 @@ func (s *Service) RevokeAll(ctx context.Context, accountID string, by audit.Acto
 }
 
 func (s *Service) revoke(ctx context.Context, linkID string, e audit.Entry) (int, error) {
-	n, err := s.tokens.RevokeLinks(ctx, linkID, e.At, e, s.trace(ctx, audit.TrailRevoke))
+	n, err := s.store.RevokeLinks(ctx, linkID, e.At, e, s.trace(ctx, audit.TrailRevoke))
 	if err != nil || n == 0 {
 		return n, err
 	}

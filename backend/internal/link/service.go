@@ -29,9 +29,9 @@ type Settings struct {
 const (
 	intervalStep = 5 * time.Second
 	intervalCap  = 60 * time.Second
-	// A poll may be early by jitter plus a quarter of the interval before it counts as too fast. jitter covers network
-	// delays, and the quarter covers a client clock that is up to 30 % fast. The quarter grows with the interval, so
-	// that a client with such a clock that follows every raise is not slowed down further.
+	// A poll may be early by jitter plus a quarter of the interval before it is refused as too fast. jitter covers
+	// network delays, and the quarter covers a client clock that is up to 30 % fast. The quarter grows with the
+	// interval, so that a client with such a clock that follows every raise is not slowed down further.
 	jitter     = 500 * time.Millisecond
 	clockShare = 4
 	// keepExpired is how long polls of an expired code are answered with "expired" instead of "unknown".
@@ -48,13 +48,14 @@ type Service struct {
 	// opened with the links can then be closed immediately instead of at their next check.
 	Revoked func(accountID, linkID string)
 
-	codes  CodeStore
-	tokens TokenStores
-	hash   secret.Hasher
-	ref    audit.TrailRef
-	set    Settings
-	log    *slog.Logger
-	now    func() time.Time
+	store *Store
+	trail *audit.Store
+	hash  secret.Hasher
+	ref   audit.TrailRef
+	set   Settings
+	log   *slog.Logger
+	now   func() time.Time
+	draw  func() string // a new user code
 
 	views     *limit.Limiter // per code
 	throttles *limit.Limiter // per address
@@ -65,17 +66,30 @@ type Service struct {
 	trailSwept time.Time
 }
 
-// NewService returns a service. If now is nil, it uses time.Now.
-func NewService(
-	codes CodeStore, tokens TokenStores, hash secret.Hasher, set Settings, log *slog.Logger, now func() time.Time,
-) *Service {
+// Options configure a Service.
+type Options struct {
+	Store    *Store
+	Hasher   secret.Hasher
+	Settings Settings
+	Log      *slog.Logger
+	Now      func() time.Time // defaults to time.Now
+}
+
+// New returns a service.
+func New(o Options) *Service {
+	now := o.Now
 	if now == nil {
 		now = time.Now
 	}
-	return &Service{codes: codes, tokens: tokens, hash: hash, ref: audit.NewTrailRef(hash.Hash), set: set, log: log,
-		now:   now,
+	return &Service{store: o.Store, trail: audit.NewStore(o.Store.DB), hash: o.Hasher,
+		ref: audit.NewTrailRef(o.Hasher.Hash), set: o.Settings, log: o.Log, now: now, draw: newUserCode,
 		views: limit.New(viewsPerMinute, now), throttles: limit.New(1, now), throttled: limit.New(throttlesPerMinute, now),
 		polls: map[string]time.Time{}}
+}
+
+// PendingCodes counts the codes that can still be approved, and the approved codes that are not yet redeemed.
+func (s *Service) PendingCodes(ctx context.Context) (int, error) {
+	return s.store.PendingCodes(ctx, s.now())
 }
 
 // Start issues a device code to the requester.
@@ -84,8 +98,8 @@ func (s *Service) Start(ctx context.Context, who Requester) (Issued, error) {
 	device := secret.New(credential.DeviceCode)
 	trace := s.trace(WithAddress(ctx, who.IP), audit.TrailIssue)
 	for range 5 {
-		user := newUserCode()
-		err := s.codes.InsertCode(ctx, Code{
+		user := s.draw()
+		err := s.store.InsertCode(ctx, Code{
 			DeviceHash: s.hash.Hash("device_code", device), UserHash: s.userHash(user), State: Pending, Requester: who,
 			CreatedAt: now, ExpiresAt: now.Add(s.set.CodeTTL), Interval: s.set.PollInterval,
 		}, trace)
@@ -106,7 +120,7 @@ func (s *Service) Poll(ctx context.Context, deviceCode string) (Poll, error) {
 		return Poll{}, ErrUnknown
 	}
 	hash := s.hash.Hash("device_code", deviceCode)
-	code, err := s.codes.Progress(ctx, hash)
+	code, err := s.store.Progress(ctx, hash)
 	if err != nil {
 		return Poll{}, err
 	}
@@ -134,7 +148,7 @@ func (s *Service) redeem(ctx context.Context, hash string, expires, now time.Tim
 	token := secret.New(credential.Token)
 	link := Link{ID: uuid.NewString(), TokenHash: s.hash.Hash("token", token),
 		LinkedAt: now.UTC().Truncate(time.Millisecond)}
-	link, err := s.tokens.Redeem(ctx, hash, now.Add(-s.set.Grace), link, s.trace(ctx, audit.TrailRedeem))
+	link, err := s.store.Redeem(ctx, hash, now.Add(-s.set.Grace), link, s.trace(ctx, audit.TrailRedeem))
 	if errors.Is(err, ErrUnknown) {
 		return Poll{}, s.lostRedemption(ctx, hash, now)
 	}
@@ -154,7 +168,7 @@ func (s *Service) redeem(ctx context.Context, hash string, expires, now time.Tim
 // lostRedemption returns the reason why an approved code could not be redeemed: another poll redeemed it first, or the
 // account is no longer active.
 func (s *Service) lostRedemption(ctx context.Context, hash string, now time.Time) error {
-	code, err := s.codes.Progress(ctx, hash)
+	code, err := s.store.Progress(ctx, hash)
 	if err != nil {
 		return err
 	}
@@ -165,7 +179,7 @@ func (s *Service) lostRedemption(ctx context.Context, hash string, now time.Time
 }
 
 func (s *Service) repolled(ctx context.Context, hash string, now time.Time) error {
-	if err := s.tokens.MarkRepolled(ctx, hash, now); err != nil {
+	if err := s.store.MarkRepolled(ctx, hash, now); err != nil {
 		return err
 	}
 	return ErrUnknown
@@ -185,7 +199,7 @@ func (s *Service) pace(ctx context.Context, hash string, interval time.Duration,
 		return interval, nil
 	}
 	raised := min(interval+intervalStep, intervalCap)
-	return raised, s.codes.RaiseInterval(ctx, hash, raised)
+	return raised, s.store.RaiseInterval(ctx, hash, raised)
 }
 
 func (s *Service) forget(hash string) {
@@ -201,7 +215,7 @@ func (s *Service) View(ctx context.Context, userCode string) (Code, error) {
 	if !ok {
 		return Code{}, ErrUnknown
 	}
-	code, err := s.codes.CodeByUser(ctx, s.userHash(user))
+	code, err := s.store.CodeByUser(ctx, s.userHash(user))
 	if err != nil {
 		return Code{}, err
 	}
@@ -235,7 +249,7 @@ func (s *Service) decide(ctx context.Context, userCode string, to State, account
 	if to == Denied {
 		action = audit.TrailDeny
 	}
-	moved, err := s.codes.Decide(ctx, s.userHash(user), to, accountID, s.now(), s.trace(ctx, action))
+	moved, err := s.store.Decide(ctx, s.userHash(user), to, accountID, s.now(), s.trace(ctx, action))
 	if err != nil {
 		return err
 	}
@@ -255,7 +269,7 @@ func (s *Service) Cancel(ctx context.Context, deviceCode string) error {
 	}
 	hash := s.hash.Hash("device_code", deviceCode)
 	s.forget(hash)
-	return s.codes.Cancel(ctx, hash, s.now(), s.trace(ctx, audit.TrailCancel))
+	return s.store.Cancel(ctx, hash, s.now(), s.trace(ctx, audit.TrailCancel))
 }
 
 // Authenticate returns the owner of a bearer token, or ErrUnknown, ErrRevoked or ErrTokenExpired. It treats a token of
@@ -264,7 +278,7 @@ func (s *Service) Authenticate(ctx context.Context, token string) (Principal, er
 	if !secret.Valid(credential.Token, token) {
 		return Principal{}, ErrUnknown
 	}
-	link, err := s.tokens.LinkByToken(ctx, s.hash.Hash("token", token))
+	link, err := s.store.LinkByToken(ctx, s.hash.Hash("token", token))
 	if err != nil {
 		return Principal{}, err
 	}
@@ -276,7 +290,7 @@ func (s *Service) Authenticate(ctx context.Context, token string) (Principal, er
 		return Principal{}, ErrTokenExpired
 	}
 	if now.Sub(link.LastUsedAt) >= touchEvery {
-		if err := s.tokens.MarkUsed(ctx, link.ID, addressOf(ctx), now); err != nil {
+		if err := s.store.MarkUsed(ctx, link.ID, addressOf(ctx), now); err != nil {
 			return Principal{}, err
 		}
 	}
@@ -293,7 +307,7 @@ func (s *Service) Serve(ctx context.Context) error {
 // trail.
 func (s *Service) Sweep(ctx context.Context) error {
 	now := s.now()
-	revoked, err := s.tokens.Sweep(ctx, now, now.Add(-s.set.UnusedAfter), now.Add(-keepExpired),
+	revoked, err := s.store.Sweep(ctx, now, now.Add(-s.set.UnusedAfter), now.Add(-keepExpired),
 		s.trace(ctx, audit.TrailRevoke))
 	if err != nil {
 		return err

@@ -2,79 +2,73 @@ package link
 
 import (
 	"context"
-	"errors"
-	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/service-dev/service/backend/internal/audit"
-	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/backend/internal/dbtest"
 )
 
-// takenStore reports the first codes that it receives as taken.
-type takenStore struct {
-	CodeStore
-	taken int
-	err   error
-	seen  []Code
-}
-
-func (s *takenStore) InsertCode(_ context.Context, c Code, _ audit.Trace) error {
-	s.seen = append(s.seen, c)
-	if len(s.seen) <= s.taken {
-		return s.err
+// startDrawing starts a code, with the given user codes drawn first. It returns every user code that was drawn.
+func startDrawing(t *testing.T, s *Service, first ...string) (issued Issued, drawn []string, err error) {
+	t.Helper()
+	s.draw = func() string {
+		code := newUserCode()
+		if len(drawn) < len(first) {
+			code = first[len(drawn)]
+		}
+		drawn = append(drawn, code)
+		return code
 	}
-	return nil
-}
-
-func startOn(store *takenStore) (Issued, error) {
-	s := NewService(store, nil, secret.NewHasher(make([]byte, 32)), Settings{CodeTTL: 10 * time.Minute,
-		PollInterval: 5 * time.Second},
-		slog.New(slog.DiscardHandler), nil)
-	return s.Start(context.Background(), Requester{Host: "maple"})
+	issued, err = s.Start(t.Context(), Requester{Host: "maple"})
+	return issued, drawn, err
 }
 
 // If a drawn code is taken, Start draws another.
 func TestStart_DrawsTakenCodeAgain(t *testing.T) {
+	s := newService(t, Settings{CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second})
+	first, _, err := startDrawing(t, s)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for taken := range 5 {
-		store := &takenStore{taken: taken, err: ErrDuplicate}
-		issued, err := startOn(store)
-		if err != nil || len(store.seen) != taken+1 {
-			t.Fatalf("%d codes taken: got %d draws, error %v, want one more draw than taken codes", taken, len(store.seen), err)
+		issued, drawn, err := startDrawing(t, s, slices.Repeat([]string{first.UserCode}, taken)...)
+		if err != nil || len(drawn) != taken+1 || issued.UserCode != drawn[taken] {
+			t.Fatalf("%d codes taken: got code %q of draws %q, error %v, want one more draw than taken codes", taken,
+				issued.UserCode, drawn, err)
 		}
-		hashes := map[string]bool{}
-		for _, c := range store.seen {
-			hashes[c.UserHash] = true
-			if strings.Contains(c.UserHash+c.DeviceHash, issued.UserCode) || c.DeviceHash == issued.DeviceCode {
-				t.Error("a code was stored in clear text")
-			}
-		}
-		last := store.seen[taken]
-		if len(hashes) != taken+1 || last.State != Pending || last.Requester.Host != "maple" ||
+		last, err := s.store.CodeByUser(t.Context(), s.userHash(issued.UserCode))
+		if err != nil || last.State != Pending || last.Requester.Host != "maple" ||
 			last.ExpiresAt.Sub(last.CreatedAt) != 10*time.Minute {
-			t.Errorf("%d codes taken: got %d different draws and stored %+v, want every draw to differ",
-				taken, len(hashes), last)
+			t.Errorf("%d codes taken: stored %+v, error %v", taken, last, err)
+		}
+		if strings.Contains(last.UserHash+last.DeviceHash, issued.UserCode) || last.DeviceHash == issued.DeviceCode {
+			t.Error("a code was stored in clear text")
 		}
 	}
 }
 
 func TestStart_GivesUpAfterCollisions(t *testing.T) {
-	store := &takenStore{taken: 1000, err: ErrDuplicate}
-	if issued, err := startOn(store); err == nil || issued.DeviceCode != "" || len(store.seen) != 5 {
-		t.Errorf("every code taken: got error %v after %d draws, want an error after 5", err, len(store.seen))
+	s := newService(t, Settings{CodeTTL: time.Minute})
+	first, _, err := startDrawing(t, s)
+	if err != nil {
+		t.Fatal(err)
 	}
-	broken := errors.New("disk full")
-	store = &takenStore{taken: 1000, err: broken}
-	if _, err := startOn(store); !errors.Is(err, broken) || len(store.seen) != 1 {
-		t.Errorf("broken store: got error %v after %d draws, want its error after 1", err, len(store.seen))
+	issued, drawn, err := startDrawing(t, s, slices.Repeat([]string{first.UserCode}, 1000)...)
+	if err == nil || issued.DeviceCode != "" || len(drawn) != 5 {
+		t.Errorf("every code taken: got error %v after %d draws, want an error after 5", err, len(drawn))
+	}
+	dbtest.Exec(t, s.store.DB, "DROP TABLE device_codes")
+	if _, drawn, err := startDrawing(t, s); err == nil || len(drawn) != 1 {
+		t.Errorf("broken database: got error %v after %d draws, want its error after 1", err, len(drawn))
 	}
 }
 
 // The memory for recent polls is bounded for every pattern of polls.
 func TestPace_MemoryIsBounded(t *testing.T) {
-	s := NewService(nil, nil, secret.NewHasher(make([]byte, 32)), Settings{}, slog.New(slog.DiscardHandler), nil)
+	s := newService(t, Settings{})
 	for i := range 2*maxPaced + 10 {
 		if _, err := s.pace(context.Background(), strconv.Itoa(i), 5*time.Second, time.Unix(int64(i), 0)); err != nil {
 			t.Fatal(err)

@@ -14,17 +14,6 @@ const (
 	sweepTrailEvery    = time.Hour
 )
 
-// TrailStore stores the operator's linking trail.
-type TrailStore interface {
-	// AddTrail inserts a line in its own transaction. It keeps an existing line with the same ID.
-	AddTrail(ctx context.Context, l audit.TrailLine) error
-	// Trail lists lines, newest first.
-	Trail(ctx context.Context, f audit.TrailFilter) ([]audit.TrailLine, error)
-	// SweepTrail deletes the lines from before old. Of the lines with actions in audit.AnybodysTrail, it keeps only the
-	// newest keep lines. It returns the number of deleted lines.
-	SweepTrail(ctx context.Context, old time.Time, keep int) (int64, error)
-}
-
 type browserKey struct{}
 
 // WithBrowser returns a context with the browser session that View records. The value is secret; only its hash is
@@ -46,7 +35,7 @@ func (s *Service) viewed(ctx context.Context, userHash string) error {
 	session, _ := ctx.Value(browserKey{}).(string)
 	t := s.trace(ctx, audit.TrailView)
 	t.Once = "view " + userHash + " " + session
-	return s.tokens.AddTrail(ctx, t.Line(userHash, "", ""))
+	return s.trail.AddTrail(ctx, t.Line(userHash, "", ""))
 }
 
 // Throttled records that the caller in ctx was rate limited, once per address and minute. All addresses share one limit
@@ -58,7 +47,7 @@ func (s *Service) Throttled(ctx context.Context) {
 	}
 	t := s.trace(ctx, audit.TrailThrottle)
 	t.Once = "throttle " + t.At.UTC().Format("2006-01-02T15:04 ") + audit.PlainAddress(address)
-	if err := s.tokens.AddTrail(ctx, t.Line("", "", "")); err != nil && ctx.Err() == nil {
+	if err := s.trail.AddTrail(ctx, t.Line("", "", "")); err != nil && ctx.Err() == nil {
 		s.log.WarnContext(ctx, "failed to write linking trail", "err", err)
 	}
 }
@@ -82,7 +71,7 @@ func (s *Service) Trail(ctx context.Context, a Asked) ([]audit.TrailLine, error)
 		}
 		code = s.userHash(user)
 	}
-	return s.tokens.Trail(ctx, audit.TrailFilter{Code: s.ref("code", code), Link: s.ref("link", a.LinkID),
+	return s.trail.Trail(ctx, audit.TrailFilter{Code: s.ref("code", code), Link: s.ref("link", a.LinkID),
 		Account: s.ref("account", a.AccountID), Address: s.ref("address", audit.PlainAddress(a.Address)), Limit: a.Limit})
 }
 
@@ -98,6 +87,6 @@ func (s *Service) sweepTrail(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	// Sweep early, so that no line becomes older than TrailKept before the next sweep.
-	_, err := s.tokens.SweepTrail(ctx, now.Add(sweepTrailEvery-audit.TrailKept), audit.TrailLines)
+	_, err := s.trail.SweepTrail(ctx, now.Add(sweepTrailEvery-audit.TrailKept), audit.TrailLines)
 	return err
 }

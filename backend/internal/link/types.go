@@ -1,7 +1,6 @@
 package link
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -40,7 +39,7 @@ var (
 	ErrTokenExpired = errors.New("token expired")
 )
 
-// Requester is a client's description of itself when it requests a link. IP is the address from which the request came.
+// Requester is a client's description of itself when it requests a link. IP is the address that sent the request.
 type Requester struct{ Host, OS, Client, IP string }
 
 // Code is a stored device code.
@@ -111,40 +110,4 @@ type Token struct {
 type Poll struct {
 	Token    *Token
 	Interval time.Duration
-}
-
-// CodeStore stores device codes. Every change also writes its line of the linking trail.
-type CodeStore interface {
-	// InsertCode returns ErrDuplicate if either hash is already stored.
-	InsertCode(ctx context.Context, code Code, t audit.Trace) error
-	// Progress returns all fields that a poll of a pending code needs. It returns ErrUnknown for an unknown code.
-	Progress(ctx context.Context, deviceHash string) (Progress, error)
-	// CodeByUser returns ErrUnknown for an unknown code.
-	CodeByUser(ctx context.Context, userHash string) (Code, error)
-	// Decide changes the state of a code that is pending and not expired at now. It reports whether it changed the
-	// state.
-	Decide(ctx context.Context, userHash string, to State, accountID string, now time.Time, t audit.Trace) (bool, error)
-	// Cancel denies a pending or approved code, or revokes the link of a redeemed code if the link was never used. It
-	// changes nothing if the code was already cancelled, and returns ErrUnknown if there is nothing to cancel.
-	Cancel(ctx context.Context, deviceHash string, now time.Time, t audit.Trace) error
-	// RaiseInterval stores a longer poll interval for a pending code.
-	RaiseInterval(ctx context.Context, deviceHash string, interval time.Duration) error
-}
-
-// TokenStore stores links.
-type TokenStore interface {
-	// Redeem deletes an approved code that expires at or after deadline and whose account is active, inserts the link
-	// with the code's account and requester, and writes the link's audit entry, in one transaction. It returns the
-	// complete link, or ErrUnknown if there is no such code.
-	Redeem(ctx context.Context, deviceHash string, deadline time.Time, link Link, t audit.Trace) (Link, error)
-	// MarkRepolled records that a redeemed code was polled again.
-	MarkRepolled(ctx context.Context, deviceHash string, now time.Time) error
-	// LinkByToken returns ErrUnknown for an unknown token.
-	LinkByToken(ctx context.Context, tokenHash string) (Link, error)
-	// MarkUsed records a use of a token with the caller's address, which may be empty. It returns ErrRevoked if the
-	// link was revoked after it was read, so that a first use and the sweep of unused tokens never both succeed.
-	MarkUsed(ctx context.Context, linkID, ip string, now time.Time) error
-	// Sweep revokes unused tokens whose code was polled again before repolled, and deletes codes that expired before
-	// expired. It returns the number of revoked tokens.
-	Sweep(ctx context.Context, now, repolled, expired time.Time, t audit.Trace) (revoked int64, err error)
 }

@@ -160,7 +160,7 @@ func (s *Sender) retry(ctx context.Context, again []waiting) []waiting {
 	return left
 }
 
-// try sends a message or schedules a retry. An attempt interrupted by the end of ctx does not count as a try.
+// try sends a message or schedules a retry. It does not count an attempt that the end of ctx interrupted.
 func (s *Sender) try(ctx context.Context, w waiting, again []waiting) []waiting {
 	err := s.send(ctx, w.message)
 	if err == nil {

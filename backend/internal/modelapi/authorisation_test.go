@@ -21,11 +21,11 @@ import (
 
 	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/db"
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/secret"
-	"github.com/service-dev/service/backend/internal/sqlstore"
 	"github.com/service-dev/service/test/enginetest"
 )
 
@@ -43,11 +43,11 @@ var requests = map[string]string{
 // storedKeys looks up project keys in a database.
 type storedKeys struct {
 	*projects.Service
-	store *sqlstore.Store
+	db *db.DB
 }
 
 func (k storedKeys) LiveKeys(ctx context.Context, ids []string) ([]string, error) {
-	return k.store.LiveKeys(ctx, ids)
+	return projects.NewStore(k.db).LiveKeys(ctx, ids)
 }
 
 // column is one caller in the table: its name and the header it sends.
@@ -59,8 +59,9 @@ func callers(t *testing.T, keys storedKeys, links *link.Service, file string) (c
 	ctx := t.Context()
 	tokens := map[string]string{}
 	for _, name := range []string{"ada", "bob", "carol"} {
-		err := keys.store.InsertAccount(ctx, account.Account{ID: name, Email: name + "@example.org", PasswordHash: "x",
-			Active: true, PrivacyAccepted: time.Now(), CreatedAt: time.Now()})
+		err := account.NewStore(keys.db).InsertAccount(ctx, account.Account{ID: name, Email: name + "@example.org",
+			PasswordHash: "x",
+			Active:       true, PrivacyAccepted: time.Now(), CreatedAt: time.Now()})
 		key, keyErr := keys.MintKey(ctx, name, "com.example.app", "app", audit.Person())
 		if err = errors.Join(err, keyErr); err != nil {
 			t.Fatal(err)
@@ -92,16 +93,17 @@ func callers(t *testing.T, keys storedKeys, links *link.Service, file string) (c
 // table.
 func TestAuthorisation(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "service.db")
-	store, err := sqlstore.Open(t.Context(), file, slog.New(slog.DiscardHandler))
+	store, err := db.Open(t.Context(), file, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer store.Close()
 	hash := secret.NewHasher([]byte("a key of thirty-two bytes or more"))
-	keys := storedKeys{&projects.Service{Store: store, Hasher: hash, Now: time.Now}, store}
-	columns := callers(t, keys, link.NewService(store, store, hash, link.Settings{CodeTTL: time.Minute,
-		PollInterval: time.Second, Grace: time.Minute, UnusedAfter: time.Minute},
-		slog.New(slog.DiscardHandler), time.Now), file)
+	keys := storedKeys{&projects.Service{Store: projects.NewStore(store), Hasher: hash, Now: time.Now}, store}
+	columns := callers(t, keys, link.New(link.Options{Store: link.NewStore(store), Hasher: hash,
+		Settings: link.Settings{CodeTTL: time.Minute,
+			PollInterval: time.Second, Grace: time.Minute, UnusedAfter: time.Minute}, Log: slog.New(slog.DiscardHandler),
+		Now: time.Now}), file)
 	w := newWorldOf(t, keys, 0, gateway.Limits{})
 	var table strings.Builder
 	table.WriteString("# Who may call the interface of models\n\nWritten by `go test ./backend/internal/modelapi -run " +

@@ -1,6 +1,7 @@
 package modelapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -12,54 +13,20 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 	"github.com/service-dev/service/backend/internal/httpjson"
-	"github.com/service-dev/service/glasses/assistantscript"
+	"github.com/service-dev/service/internal/problem"
 )
 
-// Codes of this package, in addition to the codes of package gateway.
-const (
-	codeNotFound         = "not_found"
-	codeMethodNotAllowed = "method_not_allowed"
-	codeTooLarge         = "body_too_large"
-	codeUnsupportedMedia = "unsupported_media_type"
-	codeRateLimited      = "rate_limited"
-)
-
-// statuses maps codes to HTTP statuses. Official clients repeat a call automatically after 408, 409, 429 and 5xx, so
-// permanent failures use other statuses.
-var statuses = map[string]int{
-	wire.InvalidJSON:          http.StatusBadRequest,
-	wire.InvalidValue:         http.StatusBadRequest,
-	wire.UnsupportedParameter: http.StatusBadRequest,
-
-	gateway.CodeInvalidKey:          http.StatusUnauthorized,
-	gateway.CodeModelNotFound:       http.StatusNotFound,
-	gateway.CodeWrongAPI:            http.StatusBadRequest,
-	gateway.CodeRequestTooLarge:     http.StatusPaymentRequired,
-	gateway.CodeNoCredit:            http.StatusPaymentRequired,
-	gateway.CodeCreditReserved:      http.StatusTooManyRequests,
-	gateway.CodeCreditLocked:        http.StatusForbidden,
-	gateway.CodeCapReached:          http.StatusPaymentRequired,
-	gateway.CodeOwnKeyMissing:       http.StatusForbidden,
-	gateway.CodeOwnKeyRefused:       http.StatusForbidden,
-	gateway.CodeTooManyCalls:        http.StatusServiceUnavailable,
-	gateway.CodeNotConfigured:       http.StatusServiceUnavailable,
-	gateway.CodeUnavailable:         http.StatusServiceUnavailable,
-	gateway.CodeProviderBusy:        http.StatusServiceUnavailable,
-	gateway.CodeProviderTimeout:     http.StatusGatewayTimeout,
-	gateway.CodeProviderUnavailable: http.StatusServiceUnavailable,
-	gateway.CodeProviderUnreachable: http.StatusServiceUnavailable,
-	gateway.CodeProviderRefused:     http.StatusBadRequest,
-	gateway.CodeProviderError:       http.StatusBadGateway,
-	gateway.CodeForwarded:           http.StatusBadRequest,
-
-	assistantscript.CodeNoRule:         http.StatusBadRequest,
-	assistantscript.CodeToolNotOffered: http.StatusBadRequest,
-
-	codeNotFound:         http.StatusNotFound,
-	codeMethodNotAllowed: http.StatusMethodNotAllowed,
-	codeTooLarge:         http.StatusRequestEntityTooLarge,
-	codeUnsupportedMedia: http.StatusUnsupportedMediaType,
-	codeRateLimited:      http.StatusTooManyRequests,
+// statusOf returns the HTTP status of a code. Official clients repeat a call automatically after 408, 409, 429 and 5xx,
+// so permanent failures use other statuses. The statuses of two codes differ from the rest of the HTTP API, which does
+// not use the third.
+func statusOf(code string) int {
+	switch code {
+	case problem.CodeRequestTooLarge:
+		return http.StatusPaymentRequired
+	case problem.CodeNotConfigured, problem.CodeTooManyCalls:
+		return http.StatusServiceUnavailable
+	}
+	return cmp.Or(problem.Of(code).Status, http.StatusInternalServerError)
 }
 
 // types maps a status to two error types: one for the chat and responses interfaces, one for the messages interface.
@@ -95,13 +62,9 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 			return // the client has disconnected
 		}
 		a.Log.ErrorContext(r.Context(), "failed to serve request", "method", r.Method, "path", r.URL.Path, "err", err)
-		refusal = &gateway.Refusal{Code: gateway.CodeUnavailable, RetryAfter: time.Second,
-			Message: "the gateway cannot serve now: try again"}
+		refusal = gateway.Refuse(problem.CodeUnavailable, "the gateway cannot serve now: try again").After(time.Second)
 	}
-	status := statuses[refusal.Code]
-	if status == 0 {
-		status = http.StatusInternalServerError
-	}
+	status := statusOf(refusal.Code)
 	if refusal.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(httpjson.Seconds(refusal.RetryAfter)))
 	}
@@ -130,9 +93,9 @@ func envelope(refusal *gateway.Refusal, status int, messages bool) any {
 
 // brokenFrame returns the last event of a stream that breaks off.
 func brokenFrame(api wire.API, err error) []byte {
-	refusal := &gateway.Refusal{Code: gateway.CodeProviderError, Message: gateway.ErrBroken.Error()}
+	refusal := gateway.Refuse(problem.CodeProviderError, gateway.ErrBroken.Error())
 	errors.As(err, &refusal)
-	event := envelope(refusal, statuses[refusal.Code], api == wire.Messages)
+	event := envelope(refusal, statusOf(refusal.Code), api == wire.Messages)
 	named := "event: error\n"
 	switch api {
 	case wire.Responses:

@@ -18,29 +18,20 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/internal/credential"
+	"github.com/service-dev/service/internal/problem"
 )
 
-// Keys finds the owner of a project key. It returns projects.ErrUnknownKey for an unknown or revoked key.
+// Keys finds the owner of a project key. It returns projects.ErrUnknownKey for an unknown or revoked key. It is an
+// interface so that tests can use a new key ID for each call, to which no limit per key applies.
 type Keys interface {
 	Authenticate(ctx context.Context, key string) (projects.KeyOwner, error)
-}
-
-// Sessions finds the open simulator session of a gateway token. It returns sessions.ErrBadSecret if there is none.
-type Sessions interface {
-	Open(ctx context.Context, token string) (sessions.Session, error)
-}
-
-// Gateway serves calls.
-type Gateway interface {
-	Do(ctx context.Context, who gateway.Caller, api wire.API, body []byte, to gateway.Sink) error
-	Available(ctx context.Context, who gateway.Caller) ([]gateway.Availability, error)
 }
 
 // Options configure the API.
 type Options struct {
 	Keys     Keys
-	Sessions Sessions
-	Gateway  Gateway
+	Sessions *sessions.Assistants
+	Gateway  *gateway.Service
 	Log      *slog.Logger
 	Now      func() time.Time
 	// WriteTimeout is how long an app may take to receive a part of an answer. The default is 30 s.
@@ -116,19 +107,19 @@ func (a *API) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux
 	httpjson.AllowAnyOrigin(w)
 	if allow := httpjson.AllowedMethods(mux, r, root); len(allow) > 0 {
 		w.Header().Set("Allow", strings.Join(allow, ", "))
-		a.fail(w, r, &gateway.Refusal{Code: codeMethodNotAllowed, Message: "use " + strings.Join(allow, " or ")})
+		a.fail(w, r, gateway.Refuse(problem.CodeMethodNotAllowed, "use "+strings.Join(allow, " or ")))
 		return
 	}
-	a.fail(w, r, &gateway.Refusal{Code: codeNotFound, Message: "there is no " + httpjson.Clip(r.Method, 20) + " " +
-		httpjson.Clip(r.URL.Path, 100) + ": the gateway serves /v1/models, /v1/chat/completions, /v1/responses and " +
-		"/v1/messages"})
+	a.fail(w, r, gateway.Refuse(problem.CodeNotFound, "there is no "+httpjson.Clip(r.Method, 20)+" "+
+		httpjson.Clip(r.URL.Path, 100)+": the gateway serves /v1/models, /v1/chat/completions, /v1/responses and "+
+		"/v1/messages"))
 }
 
 // TooMany responds to a request from an address with too many requests in progress.
 func (a *API) TooMany(w http.ResponseWriter, r *http.Request) {
 	httpjson.AllowAnyOrigin(w)
-	a.fail(w, r, &gateway.Refusal{Code: codeRateLimited, RetryAfter: time.Second,
-		Message: "too many requests from this address are in progress: wait 1 s, and send fewer at the same time"})
+	a.fail(w, r, gateway.Refuse(problem.CodeRateLimited,
+		"too many requests from this address are in progress: wait 1 s, and send fewer at the same time").After(time.Second))
 }
 
 type handler func(w http.ResponseWriter, r *http.Request, who gateway.Caller)
@@ -147,8 +138,8 @@ func (a *API) authorised(serve handler) http.HandlerFunc {
 			return
 		}
 		if wait := a.calls.Take(who.Key); wait > 0 {
-			a.fail(w, r, &gateway.Refusal{Code: codeRateLimited, RetryAfter: wait,
-				Message: fmt.Sprintf("too many calls with this key: wait %d s", httpjson.Seconds(wait))})
+			a.fail(w, r, gateway.Refuse(problem.CodeRateLimited, fmt.Sprintf("too many calls with this key: wait %d s",
+				httpjson.Seconds(wait))).After(wait))
 			return
 		}
 		serve(w, r, who)
@@ -156,10 +147,10 @@ func (a *API) authorised(serve handler) http.HandlerFunc {
 }
 
 var (
-	errInvalidKey = &gateway.Refusal{Code: gateway.CodeInvalidKey,
-		Message: "the project key is missing, unknown or revoked: create a key on the project's page"}
-	errInvalidToken = &gateway.Refusal{Code: gateway.CodeInvalidKey,
-		Message: "the token is unknown or has expired: attach to the session; its welcome has a new one"}
+	errInvalidKey = gateway.Refuse(problem.CodeInvalidKey,
+		"the project key is missing, unknown or revoked: create a key on the project's page")
+	errInvalidToken = gateway.Refuse(problem.CodeInvalidKey,
+		"the token is unknown or has expired: attach to the session; its welcome has a new one")
 )
 
 // caller returns the owner of the request's key. Clients send the key as a bearer token or in x-api-key. The key is a
@@ -221,11 +212,11 @@ func (a *API) readBody(w http.ResponseWriter, r *http.Request, account string) (
 	body, err := httpjson.ReadBody(w, r, wire.MaxBody)
 	switch {
 	case errors.Is(err, httpjson.ErrTooLarge):
-		return nil, &gateway.Refusal{Code: codeTooLarge, Message: fmt.Sprintf("the body is over %d MB", wire.MaxBody>>20)}
+		return nil, gateway.Refuse(problem.CodeBodyTooLarge, fmt.Sprintf("the body is over %d MB", wire.MaxBody>>20))
 	case errors.Is(err, httpjson.ErrNotJSON):
-		return nil, &gateway.Refusal{Code: codeUnsupportedMedia, Message: "set Content-Type: application/json"}
+		return nil, gateway.Refuse(problem.CodeUnsupportedMediaType, "set Content-Type: application/json")
 	case err != nil:
-		return nil, &gateway.Refusal{Code: wire.InvalidJSON, Message: "the body ended early: send it again"}
+		return nil, gateway.Refuse(problem.CodeInvalidJSON, "the body ended early: send it again")
 	}
 	return body, nil
 }

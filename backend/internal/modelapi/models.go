@@ -5,6 +5,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/httpjson"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // model is an entry of the list at GET /v1/models.
@@ -71,5 +72,5 @@ func oneModel(list []gateway.Availability, r *http.Request) (any, error) {
 }
 
 func noModel(message string) error {
-	return &gateway.Refusal{Code: gateway.CodeModelNotFound, Param: "model", Message: message}
+	return gateway.Refuse(problem.CodeModelNotFound, message).At("model")
 }

@@ -50,7 +50,7 @@ type Attempt struct {
 	Nonce       string
 }
 
-// Identity describes a user, as reported by a provider.
+// Identity is a provider's description of a user.
 type Identity struct {
 	Provider, Subject, Email string
 	EmailVerified            bool
@@ -284,8 +284,8 @@ func (s *Service) discover(ctx context.Context, p *provider) (*gooidc.Provider, 
 	return found, nil
 }
 
-// secretStyle returns the way in which the provider expects the client secret; the default is the header (OpenID
-// Connect Discovery 1.0, section 3). The library would otherwise try both, but a code must not be sent twice.
+// secretStyle returns how the provider expects the client secret; the default is the header (OpenID Connect
+// Discovery 1.0, section 3). The library would otherwise try both, but a code must not be sent twice.
 func secretStyle(found *gooidc.Provider) oauth2.AuthStyle {
 	var says struct {
 		Methods []string `json:"token_endpoint_auth_methods_supported"`

@@ -13,8 +13,8 @@ import (
 	"github.com/service-dev/service/internal/loopback"
 )
 
-// errPlain is returned for a URL with which others on the network could read the client secret and codes, or forge
-// keys.
+// errPlain is returned for a plain http URL, because others on the network could read the client secret and codes,
+// or forge keys.
 var errPlain = errors.New("plain http to another machine")
 
 // isPrivate reports whether requests to u cannot be read by others on the network: they use https or stay on this

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kardianos/service"
 
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/programpath"
 )
 
@@ -23,7 +24,7 @@ type Options struct{ Settings, User string }
 // Actions lists the actions that Control accepts.
 var Actions = []string{"install", "uninstall", "start", "stop", "restart", "status"}
 
-// Control runs one of Actions. It returns an *Error for a failure that the user can fix.
+// Control runs one of Actions. It returns a *problem.Error for a failure that the user can fix.
 func Control(ctx context.Context, action string, o Options) (Report, error) {
 	m, err := detect(service.Platform(), string(filepath.Separator))
 	if err != nil {
@@ -40,11 +41,13 @@ func Control(ctx context.Context, action string, o Options) (Report, error) {
 	case action == "status":
 		return m.absent(), nil
 	case action != "install":
-		return Report{}, &Error{CodeNotInstalled, "the service is not installed", "run `service-backend service install`"}
+		return Report{}, problem.New(problem.CodeServiceNotInstalled, "the service is not installed",
+			"Run `service-backend service install`.")
 	}
 	if other := m.other(); action == "install" && other != "" {
-		err := &Error{CodeForeign, other + " exists, which an earlier `service-backend service install` hides",
-			"run `service-backend service uninstall`, then `sudo systemctl enable --now " + m.name + "`"}
+		err := problem.New(problem.CodeServiceNotOurs,
+			other+" exists, which an earlier `service-backend service install` hides",
+			"Run `service-backend service uninstall`, then `sudo systemctl enable --now "+m.name+"`.")
 		return Report{}, err
 	}
 	if action == "install" {
@@ -73,14 +76,14 @@ func Control(ctx context.Context, action string, o Options) (Report, error) {
 }
 
 func fileError(err error) error {
-	var known *Error
+	var known *problem.Error
 	if errors.As(err, &known) {
 		return err
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		return notRoot()
 	}
-	return &Error{CodeFile, err.Error(), "correct the file or its directory, then try again"}
+	return problem.New(problem.CodeServiceFile, err.Error(), "Correct the file or its directory, then try again.")
 }
 
 // install creates the files the server needs, validates the settings as the service's user, registers the service and
@@ -108,7 +111,8 @@ func (m manager) install(ctx context.Context, old string, was spec, o Options) (
 		return Report{}, err
 	}
 	if err := finish(s, created); err != nil {
-		return Report{}, &Error{CodeFile, err.Error(), "correct the cause, then run `service-backend service install` again"}
+		return Report{}, problem.New(problem.CodeServiceFile, err.Error(),
+			"Correct the cause, then run `service-backend service install` again.")
 	}
 	if err := m.start(ctx, c, s); err != nil {
 		if change == Updated {
@@ -195,8 +199,9 @@ func (m manager) restore(ctx context.Context, before registered, failure error) 
 	if err == nil {
 		return failure
 	}
-	hint := "correct the cause, then run `service-backend service install` again"
-	return &Error{CodeRefused, fmt.Sprintf("%v; restoring the previous service failed as well: %v", failure, err), hint}
+	hint := "Correct the cause, then run `service-backend service install` again."
+	return problem.New(problem.CodeServiceManagerRefused,
+		fmt.Sprintf("%v; restoring the previous service failed as well: %v", failure, err), hint)
 }
 
 // create registers the service, and cleans up after a failed registration.
@@ -254,8 +259,8 @@ func (m manager) start(ctx context.Context, c control, s spec) error {
 		m.forgetFailure(ctx)
 	}
 	if _, err := os.Stat(s.Program); err != nil {
-		return &Error{CodeFile, "the service runs " + s.Program + ", which does not exist",
-			"run `service-backend service install` with the program that you use now"}
+		return problem.New(problem.CodeServiceFile, "the service runs "+s.Program+", which does not exist",
+			"Run `service-backend service install` with the program that you use now.")
 	}
 	return m.refused("start", s, c.Start())
 }

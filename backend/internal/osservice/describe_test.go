@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/test/reaper"
 	"github.com/service-dev/service/test/usersystemd"
 )
@@ -99,24 +100,24 @@ func TestValidate_RefusesWhatAScriptWouldNotTakeLiterally(t *testing.T) {
 		} {
 			s := sample
 			set(&s)
-			refused(t, s.validate("linux"), CodeUnsupported)
+			refused(t, s.validate("linux"), problem.CodeServiceUnsupported)
 		}
 	}
 	for _, odd := range []string{"/a<b", "/a&b", "/a--b", "/a\nb", ""} {
 		s := sample
 		s.Settings = odd
-		refused(t, s.validate("darwin"), CodeUnsupported)
+		refused(t, s.validate("darwin"), problem.CodeServiceUnsupported)
 	}
 	for _, odd := range []string{"", "-x", "a b", "a;b", "root:root"} {
 		s := sample
 		s.User = odd
-		refused(t, s.validate("linux"), CodeUser)
+		refused(t, s.validate("linux"), problem.CodeServiceUser)
 	}
 }
 
 func refused(t *testing.T, err error, code string) {
 	t.Helper()
-	var e *Error
+	var e *problem.Error
 	if !errors.As(err, &e) || e.Code != code || e.FixHint == "" {
 		t.Errorf("got %#v, want code %s with a fix hint", err, code)
 	}

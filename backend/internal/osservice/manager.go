@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/kardianos/service"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // manager describes one kind of service manager.
@@ -96,14 +98,14 @@ func detect(platform, root string) (manager, error) {
 		ok = ok && err == nil && string(first) == "init\n"
 	}
 	if !ok {
-		return manager{}, &Error{CodeNoManager,
+		return manager{}, problem.New(problem.CodeNoServiceManager,
 			"no supported service manager is running here: systemd, OpenRC, SysV init, launchd or Windows",
-			"start `service-backend --config FILE` with your own process manager; it shuts down cleanly on SIGTERM"}
+			"Start `service-backend --config FILE` with your own process manager; it shuts down cleanly on SIGTERM.")
 	}
 	return m, nil
 }
 
-// control is kardianos/service's handle for the service.
+// control is kardianos/service's handle for the service. It is an interface so that tests can let each action fail.
 type control interface {
 	Install() error
 	Uninstall() error
@@ -162,7 +164,7 @@ func (m manager) other() string {
 	return ""
 }
 
-// packageDirs are the directories in which packages install units.
+// packageDirs are the directories where packages install units.
 var packageDirs = []string{"/usr/lib/systemd/system", "/lib/systemd/system"}
 
 func (m manager) foreign(path string) error {
@@ -170,11 +172,13 @@ func (m manager) foreign(path string) error {
 		path = "the Windows service " + m.name
 	}
 	if slices.Contains(packageDirs, filepath.Dir(path)) {
-		return &Error{CodeForeign, path + " was not installed by `service-backend service install`, but by a package",
-			"correct the settings file that it names, then run `sudo systemctl enable --now " + m.name + "`"}
+		return problem.New(problem.CodeServiceNotOurs,
+			path+" was not installed by `service-backend service install`, but by a package",
+			"Correct the settings file that it names, then run `sudo systemctl enable --now "+m.name+"`.")
 	}
-	return &Error{CodeForeign, path + " was not installed by `service-backend service install`, so it is not changed",
-		"manage it with " + m.system + " itself, or remove it first"}
+	return problem.New(problem.CodeServiceNotOurs,
+		path+" was not installed by `service-backend service install`, so it is not changed",
+		"Manage it with "+m.system+" itself, or remove it first.")
 }
 
 // readFile reads a description. It refuses symbolic links, because systemd masks units with them.
@@ -184,8 +188,9 @@ func readFile(path string) (string, error) {
 		return "", err
 	}
 	if !info.Mode().IsRegular() {
-		return "", &Error{CodeForeign, path + " was not written by `service-backend service install`, so it is not changed",
-			"remove it, or unmask the unit if it is masked"}
+		return "", problem.New(problem.CodeServiceNotOurs,
+			path+" was not written by `service-backend service install`, so it is not changed",
+			"Remove it, or unmask the unit if it is masked.")
 	}
 	data, err := os.ReadFile(path)
 	return string(data), err
@@ -252,14 +257,14 @@ func (m manager) refused(action string, s spec, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return notRoot()
 	}
-	return &Error{CodeRefused, m.system + " could not " + action + " the service: " + err.Error(),
-		"read the log: " + m.logs(s)}
+	return problem.New(problem.CodeServiceManagerRefused, m.system+" could not "+action+" the service: "+err.Error(),
+		"Read the log: "+m.logs(s)+".")
 }
 
 func notRoot() error {
-	hint := "run it with sudo"
+	hint := "Run it with sudo."
 	if runtime.GOOS == "windows" {
-		hint = "run it in a terminal that you opened as administrator"
+		hint = "Run it in a terminal that you opened as administrator."
 	}
-	return &Error{CodeNotRoot, "only an administrator can change a system service", hint}
+	return problem.New(problem.CodeNotRoot, "only an administrator can change a system service", hint)
 }

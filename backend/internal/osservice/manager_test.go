@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/kardianos/service"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // fake is a service manager that registers files. If install fails, it leaves its file behind.
@@ -110,13 +112,13 @@ func TestRegister_LeavesNothingHalfDone(t *testing.T) {
 	m, f := in(t)
 	f.fails["install"] = true
 	_, err := m.register(t.Context(), f, sample, registered{})
-	refused(t, err, CodeRefused)
+	refused(t, err, problem.CodeServiceManagerRefused)
 	if _, err := os.Stat(m.path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("stat after a failed registration: got %v, want not exist", err)
 	}
 	f.fails["uninstall"] = true // unregistering fails as well
 	_, err = m.register(t.Context(), f, sample, registered{})
-	refused(t, err, CodeRefused)
+	refused(t, err, problem.CodeServiceManagerRefused)
 	if _, err := os.Stat(m.path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("stat after a failed registration: got %v, want not exist", err)
 	}
@@ -140,7 +142,7 @@ func TestRegister_RestoresWhatRanBeforeAFailedUpdate(t *testing.T) {
 				}
 				f.running, f.fails[step] = runs || step == "stop", true
 				_, err := m.register(t.Context(), f, sample, before)
-				refused(t, err, CodeRefused)
+				refused(t, err, problem.CodeServiceManagerRefused)
 				if text, _, err := m.read(); err != nil || text != was.text {
 					t.Errorf("got description %q, %v; want the previous one", text, err)
 				}
@@ -165,7 +167,7 @@ func TestRegister_KeepsTheDescriptionItCannotRestore(t *testing.T) {
 	}
 	f.fails["install"], was.fails["install"] = true, true
 	_, err := m.register(t.Context(), f, sample, registered{text: was.text, spec: sample, control: was, runs: true})
-	refused(t, err, CodeRefused)
+	refused(t, err, problem.CodeServiceManagerRefused)
 	if strings.Count(err.Error(), "no install") != 2 {
 		t.Error(err)
 	}
@@ -208,12 +210,12 @@ func TestRead_RefusesWhatOthersInstalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err := m.read()
-	refused(t, err, CodeForeign)
+	refused(t, err, problem.CodeServiceNotOurs)
 	if err := errors.Join(os.Remove(m.path), os.Symlink(os.DevNull, m.path)); err != nil {
 		t.Fatal(err)
 	}
 	_, _, err = m.read()
-	refused(t, err, CodeForeign)
+	refused(t, err, problem.CodeServiceNotOurs)
 	if err := os.Remove(m.path); err != nil {
 		t.Fatal(err)
 	}
@@ -222,9 +224,9 @@ func TestRead_RefusesWhatOthersInstalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err = m.read()
-	refused(t, err, CodeForeign)
+	refused(t, err, problem.CodeServiceNotOurs)
 	for dir, step := range map[string]string{"/usr/lib/systemd/system": "systemctl enable --now", "/run/systemd/system": "remove it first"} {
-		var told *Error
+		var told *problem.Error
 		if err := m.foreign(dir + "/service-backend.service"); !errors.As(err, &told) || !strings.Contains(told.FixHint, step) {
 			t.Errorf("a unit in %s: %+v, want the step %q", dir, told, step)
 		}
@@ -249,7 +251,7 @@ func TestDetect_RefusesAServiceManagerThatDoesNotRun(t *testing.T) {
 	} {
 		root := t.TempDir()
 		_, err := detect(platform, root)
-		refused(t, err, CodeNoManager)
+		refused(t, err, problem.CodeNoServiceManager)
 		for _, dir := range runs {
 			if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 				t.Fatal(err)
@@ -257,7 +259,7 @@ func TestDetect_RefusesAServiceManagerThatDoesNotRun(t *testing.T) {
 		}
 		if platform == "unix-systemv" {
 			_, err := detect(platform, root) // as in a container
-			refused(t, err, CodeNoManager)
+			refused(t, err, problem.CodeNoServiceManager)
 			if err := os.WriteFile(filepath.Join(root, "proc/1/comm"), []byte("init\n"), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -268,7 +270,7 @@ func TestDetect_RefusesAServiceManagerThatDoesNotRun(t *testing.T) {
 	}
 	for _, platform := range []string{"", "linux-upstart", "linux-procd", "linux-rcs"} {
 		_, err := detect(platform, t.TempDir())
-		refused(t, err, CodeNoManager)
+		refused(t, err, problem.CodeNoServiceManager)
 	}
 }
 
@@ -276,13 +278,13 @@ func TestStart_RefusesAProgramThatIsGone(t *testing.T) {
 	m, f := in(t)
 	s := sample
 	s.Program = filepath.Join(t.TempDir(), "gone")
-	refused(t, m.start(t.Context(), f, s), CodeFile)
+	refused(t, m.start(t.Context(), f, s), problem.CodeServiceFile)
 	s.Program = f.path
 	if err := os.WriteFile(s.Program, nil, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	f.fails["start"] = true
-	refused(t, m.start(t.Context(), f, s), CodeRefused)
+	refused(t, m.start(t.Context(), f, s), problem.CodeServiceManagerRefused)
 }
 
 func TestUserCommands(t *testing.T) {
@@ -316,10 +318,10 @@ func TestUserCommands(t *testing.T) {
 		t.Error(diff)
 	}
 	_, err := userCommands(sample, "linux", has())
-	refused(t, err, CodeUser)
+	refused(t, err, problem.CodeServiceUser)
 	_, err = userCommands(sample, "darwin", has("useradd"))
-	refused(t, err, CodeUser)
-	var e *Error
+	refused(t, err, problem.CodeServiceUser)
+	var e *problem.Error
 	if !errors.As(err, &e) || !strings.Contains(e.FixHint, "sudo sysadminctl -addUser") {
 		t.Errorf("want the command for macOS in the fix hint: %v", err)
 	}

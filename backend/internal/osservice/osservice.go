@@ -13,32 +13,12 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Name is the name of the service, and of its user on Linux.
 const Name = "service-backend"
-
-// Error codes.
-const (
-	CodeNoManager    = "no_service_manager"
-	CodeNotInstalled = "service_not_installed"
-	CodeNotRoot      = "not_root"
-	CodeForeign      = "service_not_ours" // a service with this name was installed by a package or by hand
-	CodeUser         = "service_user"
-	CodeSettings     = "service_settings" // the service's user cannot run the server with these settings
-	CodeRefused      = "service_manager_refused"
-	CodeFile         = "service_file"
-	CodeUnsupported  = "service_unsupported"
-)
-
-// Error is a refused action, with a hint on how to fix it.
-type Error struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	FixHint string `json:"fixHint"`
-}
-
-func (e *Error) Error() string { return e.Message }
 
 // States of a service.
 const (
@@ -73,7 +53,8 @@ type Report struct {
 	Outdated bool   `json:"outdated"` // install would write a different description
 	PID      int    `json:"pid,omitempty"`
 	Detail   string `json:"detail,omitempty"` // the manager's message about a failure
-	// Created lists the files and accounts that install created for the server; Kept lists those that uninstall kept.
+	// Created lists the files and accounts that install created for the server; Kept lists the ones that uninstall
+	// kept.
 	Created []string `json:"created,omitempty"`
 	Kept    []string `json:"kept,omitempty"`
 	// Logs is the command that shows the server's log, or the place of the log.
@@ -103,12 +84,13 @@ func (s spec) validate(goos string) error {
 	}
 	for _, path := range []string{s.Program, s.Settings, s.Data} {
 		if !pattern.MatchString(path) || goos == "darwin" && strings.Contains(path, "--") { // -- would end an XML comment
-			return &Error{CodeUnsupported, "a service description cannot contain the path " + path,
-				"use an absolute path of letters, digits and / . _ + @ -"}
+			return problem.New(problem.CodeServiceUnsupported, "a service description cannot contain the path "+path,
+				"Use an absolute path of letters, digits and / . _ + @ -.")
 		}
 	}
 	if goos != "windows" && !plainUser.MatchString(s.User) {
-		return &Error{CodeUser, "a service cannot run as the user " + s.User, "use a name of letters, digits, - and _"}
+		return problem.New(problem.CodeServiceUser, "a service cannot run as the user "+s.User,
+			"Use a name of letters, digits, - and _.")
 	}
 	return nil
 }

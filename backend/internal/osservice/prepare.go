@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // ensureUser returns the service's user. It creates the user if the system has a standard command for that. On Windows
@@ -34,8 +36,8 @@ func ensureUser(ctx context.Context, s spec) (u *user.User, created []string, er
 	}
 	for _, args := range commands {
 		if out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
-			return nil, nil, &Error{CodeUser, args[0] + ": " + err.Error() + ": " + strings.TrimSpace(string(out)),
-				"create the system user " + s.User + ", then try again"}
+			return nil, nil, problem.New(problem.CodeServiceUser, args[0]+": "+err.Error()+": "+strings.TrimSpace(string(out)),
+				"Create the system user "+s.User+", then try again.")
 		}
 	}
 	u, err = user.Lookup(s.User)
@@ -45,10 +47,10 @@ func ensureUser(ctx context.Context, s spec) (u *user.User, created []string, er
 // userCommands returns the commands that create the service's user.
 func userCommands(s spec, goos string, look func(string) (string, error)) ([][]string, error) {
 	if goos == "darwin" {
-		return nil, &Error{CodeUser,
-			"there is no user " + s.User + ", and macOS has no command that chooses a free number for one",
-			"choose a free number from 200 to 400 (`dscl . -list /Users UniqueID`), run `sudo sysadminctl -addUser " + s.User +
-				" -roleAccount -UID NUMBER`, then try again; or name a user with --user"}
+		return nil, problem.New(problem.CodeServiceUser,
+			"there is no user "+s.User+", and macOS has no command that chooses a free number for one",
+			"Choose a free number from 200 to 400 (`dscl . -list /Users UniqueID`), run `sudo sysadminctl -addUser "+s.User+
+				" -roleAccount -UID NUMBER`, then try again; or name a user with --user.")
 	}
 	if _, err := look("useradd"); err == nil {
 		return [][]string{{"useradd", "--system", "--user-group", "--no-create-home", "--home-dir", s.Data,
@@ -58,8 +60,9 @@ func userCommands(s spec, goos string, look func(string) (string, error)) ([][]s
 		return [][]string{{"addgroup", "-S", s.User},
 			{"adduser", "-S", "-D", "-H", "-h", s.Data, "-s", "/sbin/nologin", "-G", s.User, s.User}}, nil
 	}
-	return nil, &Error{CodeUser, "there is no user " + s.User + ", and neither useradd nor adduser is installed",
-		"create a system user with that name and without a login shell, then try again; or choose another with --user"}
+	return nil, problem.New(problem.CodeServiceUser,
+		"there is no user "+s.User+", and neither useradd nor adduser is installed",
+		"Create a system user with that name and without a login shell, then try again; or choose another with --user.")
 }
 
 // files returns the path of the settings file and the paths of the key files next to it.
@@ -154,17 +157,17 @@ func (s *spec) check(ctx context.Context, u *user.User) error {
 	var checked Checked
 	err := cmd.Run()
 	if errors.Is(err, fs.ErrPermission) {
-		return &Error{CodeSettings, "the user " + s.User + " cannot run " + s.Program,
-			"move the program to a directory where every user can run it, such as /usr/local/bin"}
+		return problem.New(problem.CodeServiceSettings, "the user "+s.User+" cannot run "+s.Program,
+			"Move the program to a directory where every user can run it, such as /usr/local/bin.")
 	}
 	if err == nil {
 		err = json.Unmarshal(out.Bytes(), &checked)
 	}
 	if err != nil {
 		message := strings.TrimSpace(strings.TrimPrefix(complaint.String(), "service-backend: "))
-		return &Error{CodeSettings,
-			"the user " + s.User + " cannot run the server with " + s.Settings + ": " + cmp.Or(message, err.Error()),
-			"correct that file or the permissions of the files it names, then try again"}
+		return problem.New(problem.CodeServiceSettings,
+			"the user "+s.User+" cannot run the server with "+s.Settings+": "+cmp.Or(message, err.Error()),
+			"Correct that file or the permissions of the files it names, then try again.")
 	}
 	s.Stop = checked.DrainSeconds + 30
 	if checked.Data != "" {

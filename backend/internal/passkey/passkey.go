@@ -73,26 +73,9 @@ type Holder struct {
 	Passkeys  []Stored
 }
 
-// Store stores passkeys.
-type Store interface {
-	// PasskeyHolder returns ErrUnknown for an unknown account.
-	PasskeyHolder(ctx context.Context, accountID string) (Holder, error)
-	// TryCeremony counts a response to a ceremony, across all processes. It returns false if the ceremony is finished
-	// or already had most responses. The store may delete the count after until.
-	TryCeremony(ctx context.Context, challenge string, until, now time.Time, most int) (bool, error)
-	// InsertPasskey finishes a ceremony and stores its passkey in one transaction. It returns ErrTooMany if the account
-	// already has most passkeys, and ErrInvalid for a known credential or a finished ceremony.
-	InsertPasskey(ctx context.Context, p Stored, most int, challenge string, e audit.Entry) error
-	// UsePasskey finishes a ceremony and stores the passkey's new state in one transaction. It returns false if the
-	// stored counter no longer equals was, and ErrInvalid if the ceremony is finished.
-	UsePasskey(ctx context.Context, p Stored, was uint32, challenge string) (bool, error)
-	// DeletePasskey returns ErrUnknown or ErrLastWayIn.
-	DeletePasskey(ctx context.Context, id string, e audit.Entry) error
-}
-
 // Options are the arguments of New.
 type Options struct {
-	Store Store
+	Store *Store
 	// SiteURL is the URL of the pages. Passkeys are bound to its host permanently.
 	SiteURL string
 	// Name is the site name that the browser shows.
@@ -106,7 +89,7 @@ type Options struct {
 
 // Service runs the registration and sign-in ceremonies.
 type Service struct {
-	store Store
+	store *Store
 	web   *webauthn.WebAuthn
 	host  string
 	added func(ctx context.Context, accountID string)
@@ -174,8 +157,8 @@ func (s *Service) BeginRegister(ctx context.Context, accountID string) (options 
 	return s.begun(creation, ceremony{Kind: registering, Account: accountID, Session: *session})
 }
 
-// FinishRegister checks the browser's response and stores the passkey under the given name. It returns ErrInvalid,
-// ErrTooMany or ErrSuspended on failure.
+// FinishRegister checks the browser's response and stores the passkey as name. It returns ErrInvalid, ErrTooMany
+// or ErrSuspended on failure.
 func (s *Service) FinishRegister(
 	ctx context.Context, accountID, sealed string, response []byte, name string, by audit.Actor,
 ) (Passkey, error) {

@@ -9,12 +9,24 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/dbtest"
+	"github.com/service-dev/service/test/passkeytest"
 )
 
-func newService(t *testing.T) (*Service, *memoryStore, *time.Time) {
+const site = "https://glasses.example"
+
+// newStore returns a store with ada's account.
+func newStore(t testing.TB) *Store {
+	t.Helper()
+	d := dbtest.Open(t)
+	dbtest.AddAccount(t, d, "ada")
+	return NewStore(d)
+}
+
+func newService(t *testing.T) (*Service, *Store, *time.Time) {
 	t.Helper()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	store := &memoryStore{holder: Holder{ID: "ada", Email: "ada@example.org", Active: true}}
+	store := newStore(t)
 	s, err := New(Options{Store: store, SiteURL: site, Key: make([]byte, 32), Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
@@ -22,34 +34,38 @@ func newService(t *testing.T) (*Service, *memoryStore, *time.Time) {
 	return s, store, &now
 }
 
-func register(t *testing.T, s *Service, d *device, name string) Passkey {
+func register(t *testing.T, s *Service, d *passkeytest.Device, name string) Passkey {
 	t.Helper()
 	options, sealed, err := s.BeginRegister(t.Context(), "ada")
 	if err != nil {
 		t.Fatal(err)
 	}
+	answer := d.Create(t, options)
+	if d.User != "ada@example.org" {
+		t.Errorf("the user's name is %q, want the address", d.User)
+	}
 	if len(sealed) > 2000 {
 		t.Errorf("the ceremony has %d bytes, want at most 2000", len(sealed))
 	}
-	p, err := s.FinishRegister(t.Context(), "ada", sealed, d.make(t, options), name, audit.Person())
+	p, err := s.FinishRegister(t.Context(), "ada", sealed, answer, name, audit.Person())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func login(t *testing.T, s *Service, d *device) (string, error) {
+func login(t *testing.T, s *Service, d *passkeytest.Device) (string, error) {
 	t.Helper()
 	options, sealed, err := s.BeginLogin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.FinishLogin(t.Context(), sealed, d.sign(t, options))
+	return s.FinishLogin(t.Context(), sealed, d.Sign(t, options))
 }
 
 func TestRegisterAndSignIn(t *testing.T) {
 	s, store, now := newService(t)
-	d := newDevice(t)
+	d := passkeytest.New(t, site)
 	var told []string
 	s.added = func(_ context.Context, accountID string) { told = append(told, accountID) }
 	if p := register(t, s, d, "  my\n phone "); p.Name != "my phone" || p.ID == "" || len(told) != 1 || told[0] != "ada" {
@@ -62,15 +78,18 @@ func TestRegisterAndSignIn(t *testing.T) {
 		}
 	}
 	all, err := s.List(t.Context(), "ada")
-	if err != nil || len(all) != 1 || !all[0].UsedAt.Equal(*now) || store.holder.Passkeys[0].SignCount != 2 {
+	if err != nil || len(all) != 1 || !all[0].UsedAt.Equal(*now) {
 		t.Errorf("%+v, %v", all, err)
 	}
-	d.counter = 0 // as in an earlier copy
+	if h, err := store.PasskeyHolder(t.Context(), "ada"); err != nil || h.Passkeys[0].SignCount != 2 {
+		t.Errorf("stored %+v, %v; want a counter of 2", h, err)
+	}
+	d.Counter = 0 // as in an earlier copy
 	if _, err := login(t, s, d); !errors.Is(err, ErrClone) {
 		t.Errorf("a counter that went backwards: got %v, want ErrClone", err)
 	}
-	d.counter = 10
-	store.holder.Active = false
+	d.Counter = 10
+	dbtest.Exec(t, store.DB, "UPDATE accounts SET state = 'suspended'")
 	if _, err := login(t, s, d); !errors.Is(err, ErrSuspended) {
 		t.Errorf("sign-in while suspended: got %v, want ErrSuspended", err)
 	}
@@ -81,13 +100,13 @@ func TestRegisterAndSignIn(t *testing.T) {
 
 func TestFinish_RefusesWrongAnswers(t *testing.T) {
 	s, store, now := newService(t)
-	d := newDevice(t)
+	d := passkeytest.New(t, site)
 	register(t, s, d, "")
 	options, sealed, err := s.BeginLogin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer := d.sign(t, options)
+	answer := d.Sign(t, options)
 	if _, err := s.FinishLogin(t.Context(), sealed, answer); err != nil {
 		t.Fatal(err)
 	}
@@ -95,13 +114,13 @@ func TestFinish_RefusesWrongAnswers(t *testing.T) {
 		t.Errorf("a response used twice: got %v, want ErrInvalid", err)
 	}
 	for name, c := range map[string]struct {
-		spoil func(d *device)
+		spoil func(d *passkeytest.Device)
 		want  error
 	}{
-		"another site":    {func(d *device) { d.origin = "https://evil.example" }, ErrInvalid},
-		"another key":     {func(d *device) { d.key = newDevice(t).key }, ErrInvalid},
-		"another passkey": {func(d *device) { d.id = []byte("unknown") }, ErrUnknown},
-		"another account": {func(d *device) { d.handle = []byte("bob") }, ErrUnknown},
+		"another site":    {func(d *passkeytest.Device) { d.Origin = "https://evil.example" }, ErrInvalid},
+		"another key":     {func(d *passkeytest.Device) { d.Key = passkeytest.New(t, site).Key }, ErrInvalid},
+		"another passkey": {func(d *passkeytest.Device) { d.ID = []byte("unknown") }, ErrUnknown},
+		"another account": {func(d *passkeytest.Device) { d.Handle = []byte("bob") }, ErrUnknown},
 	} {
 		copied := *d
 		c.spoil(&copied)
@@ -113,7 +132,7 @@ func TestFinish_RefusesWrongAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer = d.sign(t, options)
+	answer = d.Sign(t, options)
 	other, err := New(Options{Store: store, SiteURL: site, Key: bytes.Repeat([]byte{1}, 32), Now: s.now})
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +151,7 @@ func TestFinish_RefusesWrongAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.FinishRegister(t.Context(), "bob", sealed, newDevice(t).make(t, create), "",
+	if _, err := s.FinishRegister(t.Context(), "bob", sealed, passkeytest.New(t, site).Create(t, create), "",
 		audit.Person()); !errors.Is(err, ErrInvalid) {
 		t.Errorf("another account's ceremony: got %v, want ErrInvalid", err)
 	}
@@ -141,9 +160,9 @@ func TestFinish_RefusesWrongAnswers(t *testing.T) {
 // A passkey is the only factor, so a device that detects only a touch is not enough.
 func TestFinish_RequiresUserVerification(t *testing.T) {
 	s, _, _ := newService(t)
-	d := newDevice(t)
+	d := passkeytest.New(t, site)
 	register(t, s, d, "")
-	d.flags = 0x01 // user present, not verified
+	d.Flags = 0x01 // user present, not verified
 	if _, err := login(t, s, d); !errors.Is(err, ErrInvalid) {
 		t.Errorf("sign-in without verification: got %v, want ErrInvalid", err)
 	}
@@ -151,7 +170,7 @@ func TestFinish_RequiresUserVerification(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.FinishRegister(t.Context(), "ada", sealed, d.make(t, options), "", audit.Person()); !errors.Is(err,
+	if _, err := s.FinishRegister(t.Context(), "ada", sealed, d.Create(t, options), "", audit.Person()); !errors.Is(err,
 		ErrInvalid) {
 		t.Errorf("registration without verification: got %v, want ErrInvalid", err)
 	}
@@ -160,16 +179,16 @@ func TestFinish_RequiresUserVerification(t *testing.T) {
 // Password managers change the reported backup state: after an update, an import or the first synchronisation.
 func TestFinishLogin_AcceptsOtherBackupFlags(t *testing.T) {
 	s, _, _ := newService(t)
-	d := newDevice(t)
+	d := passkeytest.New(t, site)
 	register(t, s, d, "")
 	const eligible, backedUp = 0x08, 0x10
 	for _, step := range []struct {
 		flags byte
 		want  error
 	}{{eligible, nil}, {eligible | backedUp, nil}, {0, nil}, {backedUp, ErrInvalid}} {
-		d.flags = 0x05 | step.flags
+		d.Flags = 0x05 | step.flags
 		if _, err := login(t, s, d); !errors.Is(err, step.want) {
-			t.Errorf("flags %#x: got %v, want %v", d.flags, err, step.want)
+			t.Errorf("flags %#x: got %v, want %v", d.Flags, err, step.want)
 		}
 	}
 }
@@ -205,7 +224,7 @@ func TestCeremony_CountsOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDevice(t)
+	d := passkeytest.New(t, site)
 	register(t, one, d, "")
 	begin := func() (options []byte, sealed string) {
 		t.Helper()
@@ -216,28 +235,28 @@ func TestCeremony_CountsOnce(t *testing.T) {
 		return options, sealed
 	}
 	forger := *d
-	forger.key = newDevice(t).key
+	forger.Key = passkeytest.New(t, site).Key
 
 	options, sealed := begin()
 	for range maxTries - 1 {
-		if _, err := two.FinishLogin(t.Context(), sealed, forger.sign(t, options)); !errors.Is(err, ErrInvalid) {
+		if _, err := two.FinishLogin(t.Context(), sealed, forger.Sign(t, options)); !errors.Is(err, ErrInvalid) {
 			t.Fatalf("a forged response: got %v, want ErrInvalid", err)
 		}
 	}
-	if who, err := one.FinishLogin(t.Context(), sealed, d.sign(t, options)); err != nil || who != "ada" {
+	if who, err := one.FinishLogin(t.Context(), sealed, d.Sign(t, options)); err != nil || who != "ada" {
 		t.Errorf("after wrong responses: signed in as %q, %v; want ada", who, err)
 	}
 	for name, s := range map[string]*Service{"the same process": one, "another process": two} {
-		if _, err := s.FinishLogin(t.Context(), sealed, d.sign(t, options)); !errors.Is(err, ErrInvalid) {
+		if _, err := s.FinishLogin(t.Context(), sealed, d.Sign(t, options)); !errors.Is(err, ErrInvalid) {
 			t.Errorf("a second correct response to %s: got %v, want ErrInvalid", name, err)
 		}
 	}
 
 	options, sealed = begin()
 	for range maxTries {
-		_, _ = one.FinishLogin(t.Context(), sealed, forger.sign(t, options))
+		_, _ = one.FinishLogin(t.Context(), sealed, forger.Sign(t, options))
 	}
-	if _, err := two.FinishLogin(t.Context(), sealed, d.sign(t, options)); !errors.Is(err, ErrInvalid) {
+	if _, err := two.FinishLogin(t.Context(), sealed, d.Sign(t, options)); !errors.Is(err, ErrInvalid) {
 		t.Errorf("more than %d responses: got %v, want ErrInvalid", maxTries, err)
 	}
 }
@@ -245,8 +264,7 @@ func TestCeremony_CountsOnce(t *testing.T) {
 func FuzzFinish(f *testing.F) {
 	f.Add("sealed", []byte(`{"id":"a","rawId":"a","type":"public-key","response":{"clientDataJSON":"e30","authenticatorData":"","signature":"","userHandle":"YWRh"}}`))
 	f.Add("", []byte(`{"id":"a","rawId":"a","type":"public-key","response":{"clientDataJSON":"e30","attestationObject":"oA"}}`))
-	store := &memoryStore{holder: Holder{ID: "ada", Email: "ada@example.org", Active: true}}
-	s, err := New(Options{Store: store, SiteURL: site, Key: make([]byte, 32)})
+	s, err := New(Options{Store: newStore(f), SiteURL: site, Key: make([]byte, 32)})
 	if err != nil {
 		f.Fatal(err)
 	}

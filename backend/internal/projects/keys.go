@@ -68,30 +68,6 @@ type StoredKey struct {
 	By                 audit.Actor
 }
 
-// Keys stores the hashes of keys. Every method is atomic. Methods that make a change also delete the project's revoked
-// keys beyond RevokedFor and RevokedKept.
-type Keys interface {
-	// AddProjectKey inserts a key, and its project if that does not exist. An alias is resolved to the project that it
-	// was merged into. AddProjectKey returns ErrTooManyProjects, or ErrTooManyKeys if the project has limit live keys;
-	// the limit holds even with concurrent calls. The audit entry gets the project's real ID and sorts after the entry
-	// for the project's creation.
-	AddProjectKey(ctx context.Context, k StoredKey, limit int, e audit.Entry) error
-	// ProjectKeys lists live keys, then revoked ones, each newest first.
-	ProjectKeys(ctx context.Context, accountID, project string) ([]KeyInfo, error)
-	// RotateProjectKey revokes a live key and stores k, or returns ErrNoKey.
-	RotateProjectKey(ctx context.Context, keyID string, k StoredKey, e audit.Entry) error
-	// RevokeProjectKey revokes a key, or returns ErrNoKey. Revoking a revoked key succeeds and writes no audit entry.
-	RevokeProjectKey(ctx context.Context, keyID string, e audit.Entry) error
-}
-
-// Owners finds the owner of a key.
-type Owners interface {
-	// KeyByHash returns the owner and last use of a live key of an active account, or ErrUnknownKey.
-	KeyByHash(ctx context.Context, hash string) (KeyOwner, time.Time, error)
-	// MarkKeyUsed records a use, unless one is already recorded after since.
-	MarkKeyUsed(ctx context.Context, keyID string, now, since time.Time) error
-}
-
 // MintKey creates a key for one of the account's apps; name describes its purpose. It returns an *InvalidError,
 // ErrTooManyKeys or ErrTooManyProjects on failure.
 func (s *Service) MintKey(ctx context.Context, accountID, project, name string, by audit.Actor) (Key, error) {
@@ -133,7 +109,7 @@ func (s *Service) Keys(ctx context.Context, accountID, id string) ([]KeyInfo, er
 	return keys, nil
 }
 
-// key returns a key by its id, or ErrNoKey.
+// key returns the key with this ID, or ErrNoKey.
 func (s *Service) key(ctx context.Context, accountID, project, keyID string) (KeyInfo, error) {
 	keys, err := s.Store.ProjectKeys(ctx, accountID, project)
 	if err != nil {

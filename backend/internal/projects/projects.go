@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/service-dev/service/backend/internal/db"
 )
 
 // Limits on projects.
@@ -22,7 +24,7 @@ const (
 var (
 	// ErrNotFound is returned for an unknown project and for another account's project. Callers cannot tell the two
 	// apart.
-	ErrNotFound = errors.New("no such project")
+	ErrNotFound = db.ErrNoProject
 	// ErrTooManyProjects is returned if the account already has MaxProjects projects.
 	ErrTooManyProjects = errors.New("the account has reached its limit of projects")
 	// ErrSameProject is returned when a project would be merged into itself.

@@ -12,41 +12,12 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
-// Catalog stores projects. Every method is atomic. A project can be given by its ID or by an alias.
-type Catalog interface {
-	// Projects lists an account's projects, sorted by ID. If id is not empty, it lists only that project. It counts the
-	// sessions that are open at now.
-	Projects(ctx context.Context, accountID, id string, now time.Time) ([]Project, error)
-	// ProjectID returns id, or the ID of the project that id was merged into. It returns ErrNotFound for an unknown id.
-	ProjectID(ctx context.Context, accountID, id string) (string, error)
-	// ChangeProject stores the name and platforms that change sets, with the audit entry. If change returns false,
-	// ChangeProject writes nothing.
-	ChangeProject(ctx context.Context, accountID, id string, change func(p *Project) (audit.Entry, bool)) error
-	// MergeProjects moves the keys, sessions, analytics and audit entries of from to into. It also moves the assistant's
-	// config, credentials and connection page if into has none. It deletes the rest of from and keeps its ID as an alias.
-	MergeProjects(ctx context.Context, accountID, from, into string, e audit.Entry) error
-	// DeleteProject deletes a project and everything that belongs to it, and returns the IDs of its open sessions.
-	DeleteProject(ctx context.Context, accountID, id string, e audit.Entry) (open []string, err error)
-}
-
-// Store stores projects and the hashes of their keys.
-type Store interface {
-	Catalog
-	Keys
-	Owners
-}
-
-// Live is the relay that connects the peers of sessions.
-type Live interface {
-	// Closed ends every connection of a session.
-	Closed(sessionID string)
-}
-
 // Service manages the projects of accounts.
 type Service struct {
-	Store  Store
+	Store  *Store
 	Hasher secret.Hasher
-	Live   Live // nil if there is no relay
+	// Closed ends every connection of a session. It is nil if there is no relay.
+	Closed func(sessionID string)
 	Now    func() time.Time
 }
 
@@ -157,9 +128,9 @@ func (s *Service) Delete(ctx context.Context, accountID, id string, by audit.Act
 	if err != nil {
 		return fmt.Errorf("delete project: %w", err)
 	}
-	if s.Live != nil {
+	if s.Closed != nil {
 		for _, session := range open {
-			s.Live.Closed(session)
+			s.Closed(session)
 		}
 	}
 	return nil

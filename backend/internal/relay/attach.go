@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"runtime/debug"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/service-dev/service/backend/internal/sessions"
-	"github.com/service-dev/service/backend/internal/websocket"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/broker"
+	"github.com/service-dev/service/glasses/host"
+	"github.com/service-dev/service/glasses/host/websocket"
 )
 
 const (
@@ -30,12 +29,12 @@ func (h *Hub) ServeApp(rw http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	// The secret in hello authorises the app, so any origin is allowed: apps run in browsers on any site.
 	h.takeOver(rw, r, []string{websocket.AnyOrigin}, toApps, func(c *conn) bool {
-		hello, frame, ok := h.readHello(c)
+		hello, frame, ok := c.ReadHello(h.life, h.HelloWait)
 		if !ok {
 			return false
 		}
 		if _, err := h.Sessions.Open(h.life, id, hello.Secret); err != nil {
-			h.closeRefused(c.ws, err)
+			h.refuse(c, err)
 			return false
 		}
 		c.app, c.isBack, c.takesTokens = hello.App, hello.Since != nil, hello.Gateway
@@ -82,19 +81,23 @@ func (h *Hub) takeOver(
 		return // Accept has sent the response
 	}
 	if !h.beginServing() {
-		ws.Close(glasses.CloseRestart, restarts)
+		ws.Close(glasses.CloseRestart, host.Restarts)
 		return
 	}
-	c := h.newConn(ws, to)
+	c, binaryLimit := &conn{to: to}, glasses.MaxFrame
+	if to == toPages {
+		binaryLimit = glasses.MaxBinary
+	}
+	h.group.Init(&c.Peer, ws, c, binaryLimit)
 	go func() {
 		defer h.serving.Done()
-		defer h.recovered(c)
+		defer c.Recover()
 		if !attach(c) {
-			ws.Drop()
+			c.Drop()
 			return
 		}
 		h.serving.Add(1)
-		ws.Await(c.read)
+		c.Await()
 	}()
 }
 
@@ -109,38 +112,6 @@ func (h *Hub) beginServing() bool {
 	return true
 }
 
-// recovered prevents a panic while serving one peer from ending the process.
-func (h *Hub) recovered(c *conn) {
-	if p := recover(); p != nil {
-		h.Logger.Error("panic while serving a peer", "panic", p, "stack", string(debug.Stack()))
-		c.ws.Drop()
-	}
-}
-
-// readHello reads the first frame within its time and size limits. On failure, it closes the connection with the
-// reason.
-func (h *Hub) readHello(c *conn) (glasses.Hello, glasses.Frame, bool) {
-	restarting := context.AfterFunc(h.life, func() { c.ws.SendClose(glasses.CloseRestart, restarts) })
-	defer restarting()
-	c.ws.ReadBy(time.Now().Add(h.HelloWait))
-	m, ok := c.next(glasses.MaxHello, glasses.MaxHello)
-	for ok && m.kind == 0 {
-		m, ok = c.next(glasses.MaxHello, glasses.MaxHello)
-	}
-	if !ok {
-		c.ws.Close(glasses.CloseBadHello, "no hello in time") // a reason sent earlier takes precedence
-		return glasses.Hello{}, glasses.Frame{}, false
-	}
-	c.ws.ReadBy(time.Time{})
-	defer m.release()
-	hello, frame, err := glasses.ParseHello(m.data)
-	if err != nil {
-		c.ws.Close(glasses.CloseBadHello, err.Error())
-		return hello, frame, false
-	}
-	return hello, frame, true
-}
-
 // attach attaches a connection to a session. It returns false if the connection was refused or is already closed. greet
 // writes the welcome and the replay.
 func (h *Hub) attach(
@@ -148,12 +119,12 @@ func (h *Hub) attach(
 ) bool {
 	if h.isAway.Load() {
 		// Attaching waits for the writer, so clients that retry would pile up.
-		c.ws.Close(glasses.CloseStore, notReadable)
+		c.Refuse(glasses.CloseStore, host.NotReadable)
 		return false
 	}
 	s, ok := h.hold(id)
 	if !ok {
-		c.ws.Close(glasses.CloseRestart, restarts)
+		c.Refuse(glasses.CloseRestart, host.Restarts)
 		return false
 	}
 	c.session = s
@@ -161,7 +132,7 @@ func (h *Hub) attach(
 	ctx := context.Background()  // the store has its own timeouts, and the writer runs until the end
 	stored, err := s.attach(ctx, c)
 	if err != nil {
-		h.closeRefused(c.ws, err)
+		h.refuse(c, err)
 		h.release(s)
 		return false
 	}
@@ -177,39 +148,8 @@ func (h *Hub) attach(
 		c.leave()
 		return false
 	}
-	c.startQueue()
+	c.Start()
 	return true
-}
-
-// read handles frames until no more arrive.
-func (c *conn) read() {
-	isGone := true
-	defer func() {
-		if isGone {
-			c.leave()
-			c.session.hub.serving.Done()
-		}
-	}()
-	defer c.session.hub.recovered(c)
-	if c.ws.Wait() != nil {
-		return
-	}
-	limit := glasses.MaxFrame
-	if c.to == toPages {
-		limit = glasses.MaxBinary
-	}
-	for c.ws.More() {
-		m, ok := c.next(glasses.MaxFrame, limit)
-		if !ok {
-			return
-		}
-		if m.kind != 0 {
-			c.session.handle(context.Background(), c, m)
-			m.release()
-		}
-	}
-	isGone = false
-	c.ws.Await(c.read)
 }
 
 // leave stops the peer's goroutines and detaches it in one step, so that no command arrives in the middle of the
@@ -217,7 +157,7 @@ func (c *conn) read() {
 func (c *conn) leave() {
 	s, ctx := c.session, context.Background()
 	defer s.hub.release(s)
-	c.finish()
+	c.Finish()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.removePeer(c)
@@ -238,12 +178,12 @@ func (s *liveSession) greetApp(
 		SessionID: s.id, DeviceModel: model, Link: state.Link, LastSeq: stored.LastSeq, Glasses: state,
 		Truncated: since != nil && *since < stored.FirstSeq-1, Gateway: s.newGateway(ctx, c),
 	}
-	if err := c.greet(s.hub.frame(glasses.TypeWelcome, helloID, welcome)); err != nil || since == nil {
+	if err := c.Greet(s.hub.frame(glasses.TypeWelcome, helloID, welcome)); err != nil || since == nil {
 		return err
 	}
 	return s.hub.replay(ctx, stored, *since, func(e glasses.Event) error {
 		if frame := broker.Replay(e); frame != nil {
-			return c.greet(frame)
+			return c.Greet(frame)
 		}
 		return nil
 	})
@@ -268,11 +208,11 @@ func (s *liveSession) greetPage(ctx context.Context, c *conn, stored sessions.Se
 		known := state.Glasses.ForApp(state.Glasses.Link, glasses.ClockReal)
 		welcome.Glasses = &known
 	}
-	if err := c.greet(s.hub.frame(glasses.TypeWelcome, "", welcome)); err != nil {
+	if err := c.Greet(s.hub.frame(glasses.TypeWelcome, "", welcome)); err != nil {
 		return err
 	}
 	return s.hub.replay(ctx, stored, since, func(e glasses.Event) error {
-		return c.greet(s.hub.frame(glasses.TypeRow, "", e))
+		return c.Greet(s.hub.frame(glasses.TypeRow, "", e))
 	})
 }
 
@@ -297,18 +237,18 @@ func (h *Hub) recent(ctx context.Context, stored sessions.Session) (int64, error
 	return since, nil
 }
 
-// closeRefused closes a connection with a code that tells the client whether to retry.
-func (h *Hub) closeRefused(ws *websocket.Conn, err error) {
+// refuse closes a connection with a code that tells the client whether to retry.
+func (h *Hub) refuse(c *conn, err error) {
 	switch {
 	case errors.Is(err, sessions.ErrBadSecret), errors.Is(err, sessions.ErrNotFound):
-		ws.Close(glasses.CloseBadSecret, "the secret does not belong to this session")
+		c.Refuse(glasses.CloseBadSecret, "the secret does not belong to this session")
 	case errors.Is(err, sessions.ErrClosed):
-		ws.Close(glasses.CloseSessionOver, "the session is closed")
+		c.Refuse(glasses.CloseSessionOver, "the session is closed")
 	case errors.Is(err, errTooManyPeers):
-		ws.Close(glasses.CloseSlow, err.Error())
+		c.Refuse(glasses.CloseSlow, err.Error())
 	default:
 		h.Logger.Warn("failed to attach peer", "err", err)
-		ws.Close(glasses.CloseStore, notReadable)
+		c.Refuse(glasses.CloseStore, host.NotReadable)
 	}
 }
 

@@ -35,7 +35,7 @@ func (h *Hub) runChecks(ctx context.Context) {
 
 // Ended immediately checks the sessions of a link, or of all links of the account if linkID is "". Call it after this
 // process has revoked a link, or has signed out or blocked a user. It disconnects the peers of closed sessions before
-// it returns. If the store does not answer within two seconds, the next maintenance rounds check the sessions again.
+// it returns. If the store does not respond within two seconds, the next maintenance rounds check the sessions again.
 func (h *Hub) Ended(accountID, linkID string) {
 	h.endings.Add(1)
 	ctx, cancel := context.WithTimeout(h.life, checkTimeout)
@@ -43,8 +43,8 @@ func (h *Hub) Ended(accountID, linkID string) {
 	h.check(ctx, h.holdOwned(accountID, linkID))
 }
 
-// holdDue holds the sessions last checked before the given time, least recently checked first. The caller must release
-// each of them.
+// holdDue holds the sessions last checked before before, least recently checked first. The caller must release each of
+// them.
 func (h *Hub) holdDue(before time.Time) []*liveSession {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -122,7 +122,8 @@ func concurrently[T any](items iter.Seq[T], do func(T)) {
 	_ = workers.Wait()
 }
 
-// endClosed ends the closed sessions of a batch and returns the others.
+// endClosed disconnects the peers of sessions that were closed, and returns the sessions that are
+// still open.
 func (h *Hub) endClosed(ctx context.Context, batch []*liveSession) (stillOpen []*liveSession) {
 	begun := time.Now()
 	queryCtx, cancel := context.WithTimeout(ctx, checkTimeout)
@@ -185,6 +186,6 @@ func (c *conn) checkSignedIn(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	if !c.isSignedIn(ctx) && ctx.Err() == nil {
-		c.end(glasses.CloseBadSecret, "signed out; sign in again")
+		c.End(glasses.CloseBadSecret, "signed out; sign in again")
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/sessions"
-	"github.com/service-dev/service/backend/internal/websocket"
 	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/host"
 )
 
 // controlPrefix is the prefix of the IDs of control frames.
@@ -46,11 +46,11 @@ func (h *Hub) Control(
 	}
 	answer := s.expectControl(id)
 	defer s.forgetControl(id)
-	c.send(m)
+	c.Send(m)
 	select {
 	case result := <-answer:
 		return result, nil
-	case <-c.leaves():
+	case <-c.Leaves():
 		return nil, sessions.ErrNoGlasses
 	case <-time.After(h.ControlWait):
 		return nil, sessions.ErrNoAnswer
@@ -61,17 +61,17 @@ func (h *Hub) Control(
 	}
 }
 
-func (h *Hub) controlFrame(typ, id string, payload json.RawMessage, media []byte) (message, error) {
+func (h *Hub) controlFrame(typ, id string, payload json.RawMessage, media []byte) (host.Message, error) {
 	f := glasses.Frame{Type: typ, ID: id, At: h.Now().UnixMilli(), Payload: payload}
 	if len(media) > 0 {
 		data, err := glasses.EncodeBinary(f, media)
-		return message{data: data, kind: websocket.Binary}, err
+		return host.Binary(data), err
 	}
 	data, err := f.Encode()
 	if err == nil && len(data) > glasses.MaxFrame {
 		err = badPayload(fmt.Sprintf("the frame would be longer than %d bytes", glasses.MaxFrame))
 	}
-	return text(data), err
+	return host.Text(data), err
 }
 
 // refusedControl returns the result for a control frame that all glasses would reject.
@@ -116,7 +116,7 @@ func (s *liveSession) deliverControl(c *conn, f glasses.Frame) bool {
 	if isExpected {
 		answer <- f.Payload
 	}
-	c.sendText(s.hub.frame(glasses.TypeAck, f.ID, glasses.Ack{ID: f.ID, Kind: glasses.KindResult}))
+	c.SendText(s.hub.frame(glasses.TypeAck, f.ID, glasses.Ack{ID: f.ID, Kind: glasses.KindResult}))
 	return true
 }
 

@@ -7,19 +7,20 @@ import (
 	"slices"
 	"time"
 
-	"github.com/service-dev/service/backend/internal/websocket"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/broker"
+	"github.com/service-dev/service/glasses/host"
+	"github.com/service-dev/service/glasses/host/websocket"
 )
 
 // handle handles one frame from a peer. It relays the bytes unchanged, to preserve unknown fields.
-func (s *liveSession) handle(ctx context.Context, c *conn, m message) {
+func (s *liveSession) handle(ctx context.Context, c *conn, m host.Message) {
 	sender := c.sender()
-	if m.kind == websocket.Binary {
+	if m.Kind == websocket.Binary {
 		s.handleBinary(c, sender, m)
 		return
 	}
-	f, err := broker.Admit(sender, m.data)
+	f, err := broker.Admit(sender, m.Data)
 	if f.Type != glasses.TypeMotion && f.Type != glasses.TypeBarrier { // neither a stream nor an ignored frame
 		s.hub.wait(s.limits, sender)
 	}
@@ -28,7 +29,7 @@ func (s *liveSession) handle(ctx context.Context, c *conn, m message) {
 		s.refuse(c, f.ID, err)
 	case f.Type == glasses.TypeBarrier: // used only in virtual time, which the backend's sessions do not have
 	case sender == glasses.SenderApp:
-		s.handleApp(ctx, c, f, m.data)
+		s.handleApp(ctx, c, f, m.Data)
 	default:
 		s.handlePage(ctx, c, f, m)
 	}
@@ -43,43 +44,43 @@ func (s *liveSession) handleApp(ctx context.Context, c *conn, f glasses.Frame, r
 	s.perform(ctx, c, s.broker.FromApp(s.hub.Now(), s.player(), f, raw))
 }
 
-func (s *liveSession) handlePage(ctx context.Context, c *conn, f glasses.Frame, m message) {
+func (s *liveSession) handlePage(ctx context.Context, c *conn, f glasses.Frame, m host.Message) {
 	player := s.player()
 	switch {
 	case f.Type == glasses.TypeResult && s.deliverControl(c, f):
 		return
 	case f.Type == glasses.TypeMotion:
-		if player == c.id {
+		if player == c.ID {
 			s.countStream(f.Type, len(f.Payload))
-			m.stream = true
+			m.Stream = true
 			s.relayStream(c, m)
 		}
 		return
 	}
-	raw := bytes.Clone(m.data)
+	raw := bytes.Clone(m.Data)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	isNewEvent := f.Type != glasses.TypeResult && player == c.id && !s.broker.Knows(glasses.SenderGlasses, f)
+	isNewEvent := f.Type != glasses.TypeResult && player == c.ID && !s.broker.Knows(glasses.SenderGlasses, f)
 	if isNewEvent {
 		if err := s.applyEvent(ctx, f); err != nil {
 			s.refuse(c, f.ID, err)
 			return
 		}
 	}
-	s.perform(ctx, c, s.broker.FromGlasses(s.hub.Now(), c.id, player, f, raw))
+	s.perform(ctx, c, s.broker.FromGlasses(s.hub.Now(), c.ID, player, f, raw))
 	if isNewEvent && glasses.DropsApp(f.Type, f.Payload) {
 		s.peersMu.Lock()
 		defer s.peersMu.Unlock()
 		for _, app := range s.apps {
-			app.end(glasses.CloseRestart, glasses.DroppedByFault)
+			app.End(glasses.CloseRestart, glasses.DroppedByFault)
 		}
 	}
 }
 
 // handleBinary handles a binary frame from a page: part of a stream, or the media of the result that follows. It does
 // not lock mu, because it logs nothing and the frames of one page stay in order.
-func (s *liveSession) handleBinary(c *conn, sender string, m message) {
-	f, body, err := broker.AdmitBinary(sender, m.data)
+func (s *liveSession) handleBinary(c *conn, sender string, m host.Message) {
+	f, body, err := broker.AdmitBinary(sender, m.Data)
 	if err != nil {
 		s.refuse(c, "", err)
 		return
@@ -87,8 +88,8 @@ func (s *liveSession) handleBinary(c *conn, sender string, m message) {
 	if s.active.Load() != c {
 		return // a page that no longer acts as the glasses may still be sending a stream
 	}
-	m.stream = f.Type != glasses.TypeMedia
-	if m.stream {
+	m.Stream = f.Type != glasses.TypeMedia
+	if m.Stream {
 		s.countStream(f.Type, len(body))
 	}
 	s.relayStream(c, m)
@@ -96,20 +97,20 @@ func (s *liveSession) handleBinary(c *conn, sender string, m message) {
 
 // relayStream sends a stream frame to the apps. If one of them cannot keep up, the page is delayed briefly before
 // frames are dropped.
-func (s *liveSession) relayStream(c *conn, m message) {
+func (s *liveSession) relayStream(c *conn, m host.Message) {
 	relieved := s.publish(toApps, m)
 	if relieved == nil {
 		return
 	}
 	select {
 	case <-relieved:
-	case <-time.After(maxPressure):
-	case <-c.leaves():
+	case <-time.After(host.MaxPressure):
+	case <-c.Leaves():
 	}
 }
 
 func (s *liveSession) refuse(c *conn, id string, err error) {
-	c.sendText(broker.ErrorFrame(s.hub.Now(), id, err))
+	c.SendText(broker.ErrorFrame(s.hub.Now(), id, err))
 }
 
 // perform carries out the broker's decisions about a frame. from is the sender of the frame, or nil if the decisions
@@ -118,11 +119,11 @@ func (s *liveSession) perform(ctx context.Context, from *conn, outputs []broker.
 	for _, o := range outputs {
 		switch o.Action {
 		case broker.Refuse:
-			from.sendText(o.Data)
+			from.SendText(o.Data)
 		case broker.ToApps:
-			s.publish(toApps, text(o.Data))
+			s.publish(toApps, host.Text(o.Data))
 		case broker.ToGlasses: // the page that acts as the glasses answers; the others only draw
-			s.publish(toPages, text(o.Data))
+			s.publish(toPages, host.Text(o.Data))
 		case broker.Acknowledge: // the log finds the existing row and acknowledges it
 			s.appendRow(ctx, from, o.Row, false)
 		case broker.Append:

@@ -9,7 +9,8 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// Gateways provides the apps of sessions with access to AI models.
+// Gateways provides the apps of sessions with access to AI models. It is an interface so that tests can let it fail and
+// let tokens end early.
 type Gateways interface {
 	// Gateway returns the gateway's addresses and a new token for an app of a session, or nil if the session has no
 	// model to call.
@@ -52,7 +53,7 @@ func (s *liveSession) renewTokens(ctx context.Context, hasChanged bool) {
 	s.peersMu.Unlock()
 	for _, c := range due {
 		if g := s.newGateway(ctx, c); g != nil {
-			c.sendText(s.hub.frame(glasses.TypeGatewayToken, "gateway-"+rand.Text(), g))
+			c.SendText(s.hub.frame(glasses.TypeGatewayToken, "gateway-"+rand.Text(), g))
 		}
 	}
 }

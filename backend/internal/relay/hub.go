@@ -15,9 +15,10 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/broker"
+	"github.com/service-dev/service/glasses/host"
 )
 
-// Sessions decides who may attach to which session.
+// Sessions decides who may attach to a session. It is an interface so that tests can revoke a secret at any moment.
 type Sessions interface {
 	// Open checks an app's secret. It returns sessions.ErrBadSecret or sessions.ErrClosed on failure.
 	Open(ctx context.Context, id, secret string) (sessions.Session, error)
@@ -27,7 +28,7 @@ type Sessions interface {
 	SetModel(ctx context.Context, id, model string) error
 }
 
-// Log is the durable event log.
+// Log is the durable event log. It is an interface so that tests can let the store fail, or wait, for one session.
 type Log interface {
 	// AppendEvents commits the rows and their states in one transaction, sets each row's Seq, and marks rows that
 	// already existed. It deletes the oldest rows that exceed a quota.
@@ -39,7 +40,7 @@ type Log interface {
 	Memory(ctx context.Context, sessionID string) (sessions.Memory, error)
 	// Session returns the session's current state.
 	Session(ctx context.Context, id string) (sessions.Session, error)
-	// SomeSessions returns the given sessions that exist, in any order.
+	// SomeSessions returns the sessions in ids that exist, in any order.
 	SomeSessions(ctx context.Context, ids []string) ([]sessions.Session, error)
 }
 
@@ -77,10 +78,8 @@ type Hub struct {
 	Options
 	queue    chan entry
 	conns    atomic.Int64
-	bounds   broker.Bounds // of each peer's queue
-	dropped  atomic.Int64
+	group    *host.Group
 	watchers watchers
-	lastPeer atomic.Int64    // the last conn.id assigned
 	endings  atomic.Int64    // number of calls to Ended
 	isAway   atomic.Bool     // the store has refused rows for more than commitTries attempts
 	life     context.Context // ends when the hub closes
@@ -116,9 +115,9 @@ func New(o Options) *Hub {
 	return &Hub{
 		Options: o, queue: make(chan entry, o.QueueSize), life: life, end: end,
 		live: map[string]*liveSession{}, savedLimits: map[string]*rateLimits{},
-		bounds: broker.Bounds{
+		group: host.NewGroup(broker.Bounds{
 			Frames: o.OutboxSize, Bytes: maxQueued, StreamFrames: maxStreamFrames, StreamBytes: maxStreamBytes,
-		},
+		}, o.Logger),
 		watchers: watchers{slots: limit.NewSlots(watcherBounds), woken: map[string][]chan struct{}{}},
 	}
 }
@@ -136,7 +135,7 @@ func (h *Hub) Serve(ctx context.Context) error {
 	h.mu.Unlock()
 	h.end()
 	for _, s := range live {
-		s.endPeers(glasses.CloseRestart, restarts)
+		s.endPeers(glasses.CloseRestart, host.Restarts)
 	}
 	h.serving.Wait()
 	close(stop)
@@ -148,7 +147,7 @@ func (h *Hub) Serve(ctx context.Context) error {
 func (h *Hub) Connections() int { return int(h.conns.Load()) }
 
 // Dropped returns the number of stream frames dropped for peers that were behind.
-func (h *Hub) Dropped() int64 { return h.dropped.Load() }
+func (h *Hub) Dropped() int64 { return h.group.Dropped() }
 
 // Attached returns the apps and pages attached to a session.
 func (h *Hub) Attached(sessionID string) sessions.Live {
@@ -199,8 +198,8 @@ func (h *Hub) Switched(ctx context.Context, sessionID, model string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	frame := h.frame(glasses.TypeDevice, "", glasses.DeviceChange{DeviceModel: m})
-	s.publish(toApps, text(frame))
-	s.publish(toPages, text(frame))
+	s.publish(toApps, host.Text(frame))
+	s.publish(toPages, host.Text(frame))
 	s.logService(ctx, glasses.TypeDevice, glasses.DeviceChange{DeviceModel: m})
 }
 

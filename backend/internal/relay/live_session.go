@@ -12,9 +12,10 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/sessions"
-	"github.com/service-dev/service/backend/internal/websocket"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/broker"
+	"github.com/service-dev/service/glasses/host"
+	"github.com/service-dev/service/glasses/host/websocket"
 )
 
 // maxRecent is the number of frames that a session keeps in memory to avoid reading the log.
@@ -197,10 +198,10 @@ func (s *liveSession) peersOf(to audience) *[]*conn {
 	return &s.apps
 }
 
-// player returns the id of the page that acts as the glasses.
+// player returns the ID of the page that acts as the glasses.
 func (s *liveSession) player() broker.PeerID {
 	if c := s.active.Load(); c != nil {
-		return c.id
+		return c.ID
 	}
 	return broker.Nobody
 }
@@ -217,10 +218,10 @@ func (s *liveSession) electPlayer() {
 		return
 	}
 	if before != nil {
-		before.sendText(s.hub.frame(glasses.TypeRole, "", glasses.Role{}))
+		before.SendText(s.hub.frame(glasses.TypeRole, "", glasses.Role{}))
 	}
 	if newest != nil {
-		newest.sendText(s.hub.frame(glasses.TypeRole, "", glasses.Role{Active: true}))
+		newest.SendText(s.hub.frame(glasses.TypeRole, "", glasses.Role{Active: true}))
 		s.sendStanding()
 	}
 }
@@ -253,12 +254,12 @@ func (s *liveSession) announce(ctx context.Context, to audience, row string, pay
 		s.isLinked = true
 		s.publishLink(s.state.Glasses.Link)
 	}
-	s.publish(toPages, text(s.hub.frame(glasses.TypePeers, "", s.peers())))
+	s.publish(toPages, host.Text(s.hub.frame(glasses.TypePeers, "", s.peers())))
 	s.logService(ctx, row, payload)
 }
 
 func (s *liveSession) publishLink(state string) {
-	s.publish(toApps, text(s.hub.frame(glasses.TypeLink, "", glasses.LinkState{State: state})))
+	s.publish(toApps, host.Text(s.hub.frame(glasses.TypeLink, "", glasses.LinkState{State: state})))
 }
 
 // glassesForApp returns the state of the glasses for an app's welcome.
@@ -292,8 +293,8 @@ func (s *liveSession) handOver(left *conn) {
 	if next == nil {
 		return // announce fails the commands
 	}
-	for _, frame := range s.broker.HandOver(left.id, next.id) {
-		next.sendText(frame)
+	for _, frame := range s.broker.HandOver(s.hub.Now(), left.ID, next.ID) {
+		next.SendText(frame)
 	}
 }
 
@@ -301,7 +302,7 @@ func (s *liveSession) endPeers(code websocket.Status, reason string) {
 	s.peersMu.Lock()
 	defer s.peersMu.Unlock()
 	for _, c := range slices.Concat(s.apps, s.pages) {
-		c.end(code, reason)
+		c.End(code, reason)
 	}
 }
 
@@ -326,7 +327,7 @@ func (s *liveSession) appendRow(ctx context.Context, from *conn, e glasses.Event
 	}
 	s.hub.Logger.Warn("failed to queue event row", "session", s.id, "type", e.Type, "err", err)
 	if from != nil {
-		from.end(glasses.CloseStore, notStored)
+		from.End(glasses.CloseStore, host.NotStored)
 	}
 }
 

@@ -53,25 +53,13 @@ func (s *liveSession) sendHeartbeats(beat []byte) {
 	s.peersMu.Lock()
 	defer s.peersMu.Unlock()
 	for _, c := range s.pages {
-		c.pingIfDue(now, s.hub.PingEvery, s.hub.PongWait) // first: it would wait behind the heartbeat
+		c.PingIfDue(now, s.hub.PingEvery, s.hub.PongWait) // first: it would wait behind the heartbeat
 		if beat != nil {
-			c.sendText(beat)
+			c.SendText(beat)
 		}
 	}
 	for _, c := range s.apps {
-		c.pingIfDue(now, s.hub.PingEvery, s.hub.PongWait)
-	}
-}
-
-// pingIfDue pings a peer at the interval every, and drops a peer that has sent nothing for wait after a ping.
-func (c *conn) pingIfDue(now time.Time, every, wait time.Duration) {
-	since, heard := now.Sub(c.lastPing), c.ws.Heard()
-	if c.isPinged && since >= wait && heard == c.heard {
-		c.ws.Drop() // the reader sees the error
-		return
-	}
-	if since >= every && c.ping() {
-		c.lastPing, c.heard, c.isPinged = now, heard, true
+		c.PingIfDue(now, s.hub.PingEvery, s.hub.PongWait)
 	}
 }
 

@@ -14,8 +14,8 @@ type rateLimits struct {
 	apps, pages time.Time // times at which the whole burst is available again
 }
 
-// reserve uses one frame of a burst that is refilled at one frame per interval. It returns the time for which the frame
-// must wait.
+// reserve uses one frame of a burst that is refilled at one frame per interval. It returns how long the frame must
+// wait.
 func (l *rateLimits) reserve(now time.Time, sender string, interval time.Duration, burst int) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -169,7 +169,7 @@ func TestHub_LosesNothingOverRestart(t *testing.T) {
 		}
 	})
 	ended.Go(n.end)
-	page.wantClose(websocket.StatusServiceRestart, "restarts")
+	page.wantClose(websocket.StatusServiceRestart, "restarting")
 	ended.Wait()
 
 	n = startNode(t, m, relay.Options{})

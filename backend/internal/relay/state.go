@@ -83,7 +83,7 @@ func (s *liveSession) sendStanding() {
 	if player == nil {
 		return
 	}
-	player.sendText(s.hub.frame(glasses.SimStanding, controlPrefix+rand.Text(), broker.ForGlasses(standing, len(s.apps))))
+	player.SendText(s.hub.frame(glasses.SimStanding, controlPrefix+rand.Text(), broker.ForGlasses(standing, len(s.apps))))
 }
 
 // takeOverTranscription continues transcription if the first app to attach is the one that started it, and ends it for

@@ -9,8 +9,9 @@ import (
 
 	"github.com/pressly/goose/v3"
 
+	"github.com/service-dev/service/backend/internal/db"
 	"github.com/service-dev/service/backend/internal/relay"
-	"github.com/service-dev/service/backend/internal/sqlstore"
+	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/test/enginetest"
 )
@@ -29,11 +30,11 @@ var earlierRows = []glasses.Event{
 }
 
 // newEarlierDatabase returns an upgraded database with a session from before the upgrade. Its log begins with first.
-func newEarlierDatabase(t *testing.T, first int) *sqlstore.Store {
+func newEarlierDatabase(t *testing.T, first int) *sessions.Store {
 	t.Helper()
 	where := filepath.Join(t.TempDir(), "service.db")
-	db := enginetest.Connect(t, where)
-	provider, err := goose.NewProvider(goose.DialectSQLite3, db, os.DirFS("../sqlstore/migrations"))
+	client := enginetest.Connect(t, where)
+	provider, err := goose.NewProvider(goose.DialectSQLite3, client, os.DirFS("../db/migrations"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +43,7 @@ func newEarlierDatabase(t *testing.T, first int) *sqlstore.Store {
 	}
 	exec := func(statement string, args ...any) {
 		t.Helper()
-		if _, err := db.ExecContext(t.Context(), statement, args...); err != nil {
+		if _, err := client.ExecContext(t.Context(), statement, args...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -60,15 +61,15 @@ func newEarlierDatabase(t *testing.T, first int) *sqlstore.Store {
 		exec(`INSERT INTO events (session_id, seq, sender, frame_id, kind, type, chip, ok, at, body)
 			VALUES ($1, $2, $3, $4, $5, $6, 'x', 1, 1, $7)`, testID, first+i, e.Sender, e.ID, e.Kind, e.Type, string(e.Payload))
 	}
-	if err := db.Close(); err != nil {
+	if err := client.Close(); err != nil {
 		t.Fatal(err)
 	}
-	store, err := sqlstore.Open(t.Context(), where, slog.New(slog.DiscardHandler))
+	d, err := db.Open(t.Context(), where, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = store.Close() })
-	return store
+	t.Cleanup(func() { _ = d.Close() })
+	return sessions.NewStore(d)
 }
 
 func TestUpgrade_StateFollowsFromWholeLog(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/host"
 )
 
 // entry is a row to be written to the log. If flushed is set, the entry is only a marker: flushed is closed once all
@@ -124,7 +125,7 @@ func (h *Hub) giveUp(ctx context.Context, batch []entry, err error) {
 		if e.flushed != nil {
 			close(e.flushed)
 		} else if e.from != nil {
-			e.from.end(glasses.CloseStore, notStored)
+			e.from.End(glasses.CloseStore, host.NotStored)
 		}
 	}
 }
@@ -151,7 +152,7 @@ func (h *Hub) commitOneByOne(ctx context.Context, batch []entry) {
 		}
 		h.Logger.Log(ctx, level, "event row lost", "session", e.row.SessionID, "type", e.row.Event.Type, "err", err)
 		if e.from != nil {
-			e.from.end(glasses.CloseStore, notStored)
+			e.from.End(glasses.CloseStore, host.NotStored)
 		}
 	}
 }
@@ -159,10 +160,10 @@ func (h *Hub) commitOneByOne(ctx context.Context, batch []entry) {
 func (h *Hub) committed(e entry, row sessions.Row) {
 	if e.from != nil {
 		ack := glasses.Ack{ID: row.Event.ID, Kind: row.Event.Kind, Seq: row.Event.Seq}
-		e.from.sendText(h.frame(glasses.TypeAck, row.Event.ID, ack))
+		e.from.SendText(h.frame(glasses.TypeAck, row.Event.ID, ack))
 	}
 	if !row.Duplicate {
-		h.publish(row.SessionID, toPages, text(h.frame(glasses.TypeRow, "", row.Event)))
+		h.publish(row.SessionID, toPages, host.Text(h.frame(glasses.TypeRow, "", row.Event)))
 	}
 }
 
@@ -174,7 +175,7 @@ func (h *Hub) publishCursors(rows []sessions.Row) {
 		last[r.SessionID] = max(last[r.SessionID], r.Event.Seq)
 	}
 	for id, seq := range last {
-		h.publish(id, toApps, text(h.frame(glasses.TypeCursor, "", glasses.Cursor{Seq: seq})))
+		h.publish(id, toApps, host.Text(h.frame(glasses.TypeCursor, "", glasses.Cursor{Seq: seq})))
 		h.watchers.wake(id)
 	}
 }

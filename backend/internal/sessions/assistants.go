@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/glasses"
@@ -12,19 +11,8 @@ import (
 	"github.com/service-dev/service/internal/credential"
 )
 
-// AssistantStore stores scripts, and hashes of gateway tokens. Both are deleted when their session ends.
-type AssistantStore interface {
-	// SetAssistantScript replaces the script of a session, or returns ErrClosed.
-	SetAssistantScript(ctx context.Context, id, script string) error
-	// AssistantScript returns the script of an open session, or "" if it has none. It returns ErrClosed if the session is
-	// not open.
-	AssistantScript(ctx context.Context, id string, now time.Time) (string, error)
-	AddGatewayToken(ctx context.Context, id, hash string, now, ends time.Time) error
-	// SessionByGatewayToken returns the open session of a valid token, or ErrBadSecret.
-	SessionByGatewayToken(ctx context.Context, hash string, now time.Time) (Session, error)
-}
-
-// AssistantRelay is the part of the relay that Assistants needs.
+// AssistantRelay is the part of the relay that Assistants needs. It is an interface because package relay imports this
+// one.
 type AssistantRelay interface {
 	// GatewayChanged sends a token to each attached app that has none.
 	GatewayChanged(ctx context.Context, sessionID string)
@@ -37,7 +25,7 @@ type AssistantRelay interface {
 // Assistants provides the apps of sessions with access to the AI gateway, and answers their calls from scripts.
 type Assistants struct {
 	Sessions *Service
-	Store    AssistantStore
+	Store    *Store
 	Live     AssistantRelay
 	// URL is the gateway's address for apps; it ends in /v1.
 	URL string

@@ -71,17 +71,8 @@ type Milestones struct {
 	AppSeen bool // an app attached to a session
 }
 
-// Lists lists sessions for display.
-type Lists interface {
-	// ListSessions lists the sessions that are open at now.
-	ListSessions(ctx context.Context, accountID string, sel Selection, now time.Time) ([]Session, error)
-	// SomeSessions returns the given sessions that exist, in any order.
-	SomeSessions(ctx context.Context, ids []string) ([]Session, error)
-	Milestones(ctx context.Context, accountID string) (Milestones, error)
-}
-
-// Page lists open sessions of an account. next is the position at which the following page begins, or "" for the last
-// page. It returns ErrNotFound if l.After is not a valid position.
+// Page lists open sessions of an account. next is the position of the next page, or "" for the last page. It returns
+// ErrNotFound if l.After is not a valid position.
 func (s *Service) Page(ctx context.Context, accountID string, l Listing) (list []Session, next string, err error) {
 	after, err := parsePosition(l.After)
 	if err != nil {
@@ -152,7 +143,7 @@ func (s *Service) Shown(ctx context.Context, accountID, id string) (Session, Mem
 	if !got.Open(s.now()) {
 		return Session{}, Memory{}, ErrClosed
 	}
-	m, err := s.Log.Memory(ctx, id)
+	m, err := s.Store.Memory(ctx, id)
 	if err != nil {
 		return Session{}, Memory{}, fmt.Errorf("read display: %w", err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/internal/credential"
 )
 
-// Mint contains the data with which the store creates or resumes a session in one step.
+// Mint contains the data that the store needs to create or resume a session in one step.
 type Mint struct {
 	// New is the row to insert if there is nothing to resume. Its DeviceModel is never empty.
 	New Session
@@ -29,47 +29,7 @@ type Mint struct {
 	Now       time.Time
 }
 
-// Store stores sessions. Every method is atomic.
-type Store interface {
-	// MintSession extends and returns the current open session of New's owner, project and platform, or inserts New.
-	// Concurrent callers all get the same session. was is the session's device model before the call. MintSession may
-	// return a *PacedError.
-	MintSession(ctx context.Context, m Mint) (s Session, created bool, was string, err error)
-	// Session returns ErrNotFound for an unknown session. A session whose link is revoked or whose account is not active
-	// is reported as closed, and it expires no later than its link.
-	Session(ctx context.Context, id string) (Session, error)
-	// OpenSessions lists an account's open sessions, newest first.
-	OpenSessions(ctx context.Context, accountID string, now time.Time) ([]Session, error)
-	// CloseSession closes a session, revokes its secrets and deletes its rows. It returns true if this call closed it.
-	CloseSession(ctx context.Context, id string, now time.Time) (s Session, closed bool, err error)
-	// TouchSession extends an open session.
-	TouchSession(ctx context.Context, id string, now, expires time.Time) error
-	// SetSessionModel stores the device model of an open session.
-	SetSessionModel(ctx context.Context, id, model string, now time.Time) error
-	Lists
-}
-
-// Secrets stores app secrets as hashes.
-type Secrets interface {
-	AddSessionSecret(ctx context.Context, sessionID, hash string, now time.Time) error
-	// HasSessionSecret reports whether the session has this secret. A revoked secret counts only if the session is
-	// closed.
-	HasSessionSecret(ctx context.Context, sessionID, hash string) (bool, error)
-}
-
-// Log is the durable event log.
-type Log interface {
-	// SessionEvents returns up to limit rows with seq above since, in order. Row numbers have no gaps: if the first row
-	// is not since+1, the rows between were deleted.
-	SessionEvents(ctx context.Context, sessionID string, since int64, limit int) ([]glasses.Event, error)
-	// SweepLogs deletes the rows of sessions that were closed or inactive since idle, and the rows of accounts that are
-	// over the quota and have used a session since recent.
-	SweepLogs(ctx context.Context, idle, recent time.Time, q Quota) error
-	// Memory returns the last display command that succeeded, and the state of the glasses.
-	Memory(ctx context.Context, sessionID string) (Memory, error)
-}
-
-// Attached is the part of the relay that Service needs.
+// Attached is the part of the relay that Service needs. It is an interface because package relay imports this one.
 type Attached interface {
 	// Attached returns the attached apps and pages.
 	Attached(sessionID string) Live
@@ -89,12 +49,10 @@ type Attached interface {
 
 // Service creates, reads and closes sessions.
 type Service struct {
-	Store   Store
-	Secrets Secrets
-	Log     Log
-	Hasher  secret.Hasher
-	Live    Attached
-	Now     func() time.Time
+	Store  *Store
+	Hasher secret.Hasher
+	Live   Attached
+	Now    func() time.Time
 	// PerMinute is the number of sessions that an account may create per minute; 0 means DefaultPerMinute.
 	PerMinute int
 	Logger    *slog.Logger // nil discards logs
@@ -166,7 +124,7 @@ func (s *Service) MintSecret(ctx context.Context, accountID, id string) (string,
 		return "", ErrClosed
 	}
 	sst := secret.New(credential.Session)
-	if err := s.Secrets.AddSessionSecret(ctx, id, s.hash(sst), s.now()); err != nil {
+	if err := s.Store.AddSessionSecret(ctx, id, s.hash(sst), s.now()); err != nil {
 		return "", fmt.Errorf("save session secret: %w", err)
 	}
 	return sst, nil
@@ -228,7 +186,7 @@ func (s *Service) page(ctx context.Context, id string, since int64, limit int) (
 	}
 	limit = min(max(limit, 1), MaxEvents)
 	since = max(since, 0)
-	events, err := s.Log.SessionEvents(ctx, id, since, limit+1)
+	events, err := s.Store.SessionEvents(ctx, id, since, limit+1)
 	if err != nil {
 		return Page{}, fmt.Errorf("read events: %w", err)
 	}
@@ -250,7 +208,7 @@ func (s *Service) page(ctx context.Context, id string, since int64, limit int) (
 	return p, nil
 }
 
-// sweepEvery is the interval at which old logs are deleted.
+// sweepEvery is the interval between deletions of old logs.
 const sweepEvery = time.Hour
 
 // Serve runs Sweep immediately and then every hour until ctx ends.
@@ -261,7 +219,7 @@ func (s *Service) Serve(ctx context.Context) error {
 // Sweep deletes the logs of finished sessions, and rows over the quota.
 func (s *Service) Sweep(ctx context.Context) error {
 	now := s.now()
-	return s.Log.SweepLogs(ctx, now.Add(-IdleKept), now.Add(-24*sweepEvery), DefaultQuota)
+	return s.Store.SweepLogs(ctx, now.Add(-IdleKept), now.Add(-24*sweepEvery), DefaultQuota)
 }
 
 // Control sends a request to the simulated glasses of an open session and returns the payload of their result, which
@@ -285,7 +243,7 @@ func (s *Service) Open(ctx context.Context, id, sst string) (Session, error) {
 	if !secret.Valid(credential.Session, sst) {
 		return Session{}, ErrBadSecret
 	}
-	ok, err := s.Secrets.HasSessionSecret(ctx, id, s.hash(sst))
+	ok, err := s.Store.HasSessionSecret(ctx, id, s.hash(sst))
 	if err != nil {
 		return Session{}, fmt.Errorf("check session secret: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/service-dev/service/backend/internal/db"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/glasses"
 )
@@ -36,7 +37,7 @@ var (
 	// ErrTooManyWaiters is returned if too many calls are already waiting for rows.
 	ErrTooManyWaiters = errors.New("too many calls are already waiting for events")
 	// ErrUnavailable is returned if the store is unavailable. Rows that it refused may be accepted later.
-	ErrUnavailable = errors.New("the store is unavailable")
+	ErrUnavailable = db.ErrUnavailable
 	// ErrBadSecret is returned for a secret that does not belong to the session.
 	ErrBadSecret = errors.New("secret does not belong to this session")
 )

@@ -48,7 +48,7 @@ func signInActivity(t *testing.T, f *people) {
 // hasActivity compares the account's entries, oldest first. All were made by the account holder.
 func (f *people) hasActivity(t *testing.T, accountID string, wanted []string) {
 	t.Helper()
-	log := &audit.Service{Store: f.store, Now: f.clock.now}
+	log := &audit.Service{Store: f.store.auditStore, Now: f.clock.now}
 	all := must(log.List(t.Context(), accountID, audit.Filter{Actor: audit.KindPerson}))(t)
 	if len(all) != len(wanted) {
 		t.Fatalf("got %d entries %+v, want %d", len(all), all, len(wanted))

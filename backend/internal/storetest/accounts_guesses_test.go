@@ -19,7 +19,8 @@ func (f *people) allowed(t *testing.T, n int, email, browser string) int {
 	t.Helper()
 	checked := 0
 	for range n {
-		another := account.NewService(f.store, hash, slog.New(slog.DiscardHandler), f.clock.now)
+		another := account.New(account.Options{Store: f.store.accountStore, Hasher: hash, Log: slog.New(slog.DiscardHandler),
+			Now: f.clock.now})
 		_, err := another.SignIn(t.Context(), email, wrong, browser)
 		var spent *account.TooManyGuessesError
 		switch {

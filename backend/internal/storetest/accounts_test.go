@@ -88,10 +88,13 @@ func TestAccounts(t *testing.T) {
 	eachEngine(t, accountTests, func(t *testing.T, db *database, test func(*testing.T, *people)) {
 		c := newClock()
 		quiet := slog.New(slog.DiscardHandler)
-		f := &people{Service: account.NewService(db, hash, quiet, c.now), store: db, clock: c,
+		f := &people{Service: account.New(account.Options{Store: db.accountStore, Hasher: hash, Log: quiet, Now: c.now}),
+			store: db, clock: c,
 			box: &outbox{woke: make(chan struct{}, 1)}}
 		f.Mail, f.SiteURL = f.box, "https://service.example"
-		f.links = link.NewService(db, db, hash, linkSettings, quiet, c.now)
+		f.links = link.New(link.Options{
+			Store: db.linkStore, Hasher: hash, Settings: linkSettings, Log: quiet, Now: c.now,
+		})
 		test(t, f)
 	})
 }
@@ -145,7 +148,7 @@ func (f *people) verified(t *testing.T, name string) account.Account {
 // which signInActivity tests.
 func (f *people) actions(t *testing.T, accountID string) string {
 	t.Helper()
-	log := &audit.Service{Store: f.store, Now: f.clock.now}
+	log := &audit.Service{Store: f.store.auditStore, Now: f.clock.now}
 	all := must(log.List(t.Context(), accountID, audit.Filter{Limit: 100}))(t)
 	var names []string
 	for i := len(all) - 1; i >= 0; i-- {

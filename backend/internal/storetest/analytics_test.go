@@ -37,7 +37,7 @@ func TestAnalytics(t *testing.T) {
 		for _, id := range []string{"ada", "bob"} {
 			addAccount(t, db, f.clock, id, id+"@example.org")
 		}
-		f.projects = &projects.Service{Store: db, Hasher: hash, Now: f.clock.now}
+		f.projects = &projects.Service{Store: db.projectsStore, Hasher: hash, Now: f.clock.now}
 		f.app = f.mint(t, "com.example.app")
 		f.Service = f.replica(1 << 40)
 		test(t, f)
@@ -60,7 +60,7 @@ func (f *analyticsFixture) mint(t *testing.T, app string) string {
 
 // replica is another process on the same store.
 func (f *analyticsFixture) replica(quota int) *analytics.Service {
-	return analytics.New(analytics.Options{Store: f.store, Hasher: hash, Quota: quota, Now: f.clock.now})
+	return analytics.New(analytics.Options{Store: f.store.analyticsStore, Hasher: hash, Quota: quota, Now: f.clock.now})
 }
 
 func (f *analyticsFixture) ingest(t *testing.T, events ...analytics.Event) analytics.Accepted {

@@ -1,11 +1,9 @@
 package storetest
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 
 	"github.com/service-dev/service/backend/internal/assistant"
@@ -31,46 +29,29 @@ func TestAssistant(t *testing.T) {
 			f.mint(t, sessions.Owner{AccountID: account, LinkID: link}, sessions.Request{})
 		}
 		catalogue := must(assistant.LoadCatalogue(""))(t)
-		kept := &keptEntries{Store: db}
-		test(t, &assistantFixture{Service: &assistant.Service{Store: kept, Catalogue: catalogue, Now: f.clock.now},
-			kept:     kept,
-			projects: &projects.Service{Store: db, Hasher: hash, Now: f.clock.now}})
+		test(t, &assistantFixture{Service: &assistant.Service{Store: db.assistantStore, Catalogue: catalogue,
+			Now: f.clock.now},
+			store:    db,
+			projects: &projects.Service{Store: db.projectsStore, Hasher: hash, Now: f.clock.now}})
 	})
 }
 
 type assistantFixture struct {
 	*assistant.Service
-	kept     *keptEntries
+	store    *database
 	projects *projects.Service
 }
 
-// keptEntries records the audit entries stored.
-type keptEntries struct {
-	assistant.Store
-	mu      sync.Mutex
-	entries []audit.Entry
+// entries returns the audit entries of the config's changes, newest first.
+func (f *assistantFixture) entries(t *testing.T) []audit.Entry {
+	t.Helper()
+	return must(f.store.AuditEntries(t.Context(), "ada", audit.Filter{Nouns: []string{"assistant"}, Limit: 100}))(t)
 }
 
-func (k *keptEntries) SaveAssistant(ctx context.Context, account string, s assistant.Stored, e audit.Entry) error {
-	return k.keep(e, k.Store.SaveAssistant(ctx, account, s, e))
+func (f *assistantFixture) last(t *testing.T) audit.Entry {
+	t.Helper()
+	return f.entries(t)[0]
 }
-
-func (k *keptEntries) UndoAssistant(
-	ctx context.Context, account string, s assistant.Stored, e audit.Entry, undone string,
-) error {
-	return k.keep(e, k.Store.UndoAssistant(ctx, account, s, e, undone))
-}
-
-func (k *keptEntries) keep(e audit.Entry, err error) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if err == nil {
-		k.entries = append(k.entries, e)
-	}
-	return err
-}
-
-func (k *keptEntries) last() audit.Entry { return k.entries[len(k.entries)-1] }
 
 const appID = "com.example.app"
 
@@ -99,7 +80,7 @@ func assistantChange(t *testing.T, f *assistantFixture) {
 	if after != want || after != f.config(t, "ada") || after.UpdatedAt.IsZero() {
 		t.Errorf("after the change: got %+v, want the new voice and the time of the change", after)
 	}
-	e := f.kept.last()
+	e := f.last(t)
 	if e.Action != "assistant.changed" || e.Summary != "voice: ember -> harbor" || e.Project != appID ||
 		e.Actor.LinkID != "link-1" ||
 		string(e.Before) != `{"voice":"ember"}` || string(e.After) != `{"voice":"harbor"}` {
@@ -142,14 +123,14 @@ func assistantRace(t *testing.T, f *assistantFixture) {
 			t.Errorf("config: got %+v, want the winner's voice as the next version", c)
 		}
 	}
-	if n := len(f.kept.entries); n != 4 {
+	if n := len(f.entries(t)); n != 4 {
 		t.Errorf("got %d audit entries for 4 changes, want 4", n)
 	}
 }
 
 func assistantUndo(t *testing.T, f *assistantFixture) {
 	f.voice(t, 0, "harbor", audit.Agent("link-1"))
-	e := f.kept.last()
+	e := f.last(t)
 	off := false
 	if _, _, err := f.Change(t.Context(), "ada", appID, assistant.Change{Version: 1, Sounds: &off},
 		audit.Person()); err != nil {
@@ -164,7 +145,7 @@ func assistantUndo(t *testing.T, f *assistantFixture) {
 	if c.Version != 3 || c.Voice != "ember" || c.Sounds || c.UpdatedBy != "you" {
 		t.Errorf("after the undo: got %+v, want version 3 with voice ember", c)
 	}
-	undo := f.kept.last()
+	undo := f.last(t)
 	if undo.Action != "assistant.undone" || undo.Summary != "voice: harbor -> ember" ||
 		string(undo.After) != string(e.Before) {
 		t.Errorf("audit entry of the undo: got %+v, want harbor -> ember", undo)
@@ -180,7 +161,7 @@ func assistantUndo(t *testing.T, f *assistantFixture) {
 
 func assistantLateUndo(t *testing.T, f *assistantFixture) {
 	f.voice(t, 0, "harbor", audit.Agent("link-1"))
-	e := f.kept.last()
+	e := f.last(t)
 	f.voice(t, 1, "willow", audit.Agent("link-1"))
 	want(t, "undo", f.Undo(t.Context(), "ada", e, audit.Person()), assistant.ErrConflict)
 	if c := f.config(t, "ada"); c.Version != 2 || c.Voice != "willow" {
@@ -193,7 +174,7 @@ func assistantLateUndo(t *testing.T, f *assistantFixture) {
 
 func assistantUndoRace(t *testing.T, f *assistantFixture) {
 	f.voice(t, 0, "harbor", audit.Agent("link-1"))
-	e := f.kept.last()
+	e := f.last(t)
 	won, _ := race(t, 50, isAny(assistant.ErrConflict, assistant.ErrNotUndoable), func(int) error {
 		return f.Undo(t.Context(), "ada", e, audit.Person())
 	})

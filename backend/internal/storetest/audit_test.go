@@ -75,8 +75,8 @@ func compare(a, b string) int {
 func auditNames(t *testing.T, f *projectFixture) {
 	for who, name := range map[audit.Actor]string{
 		audit.Agent("link-1"):     "laptop · test",
-		audit.Agent("link-3"):     "an agent whose link is gone", // bob's link, whose host name ada must not see
-		audit.Agent("missing"):    "an agent whose link is gone",
+		audit.Agent("link-3"):     "an agent whose link was deleted", // bob's link, whose host name ada must not see
+		audit.Agent("missing"):    "an agent whose link was deleted",
 		audit.Person():            "you",
 		audit.Operator():          "operator",
 		{Kind: audit.KindBackend}: "the service",

@@ -24,7 +24,7 @@ var connectionPageTests = map[string]func(*testing.T, *pageFixture){
 func TestConnectionPages(t *testing.T) {
 	eachEngine(t, connectionPageTests, func(t *testing.T, db *database, test func(*testing.T, *pageFixture)) {
 		f := newTenants(t, db)
-		test(t, &pageFixture{Service: &connpage.Service{Store: db, Now: f.clock.now}, tenants: f})
+		test(t, &pageFixture{Service: &connpage.Service{Store: db.connpageStore, Now: f.clock.now}, tenants: f})
 	})
 }
 

@@ -76,8 +76,9 @@ func (f *credentialFixture) with(t *testing.T, bytes ...string) *credentials.Ser
 		lines.WriteString(strings.Repeat(b, 32) + "\n")
 	}
 	keys := must(credentials.ParseKeys(lines.String()))(t)
-	return credentials.New(credentials.Options{Store: f.store, Hasher: hash, Keys: keys, Providers: f.catalogue,
-		Now: f.clock.now})
+	return credentials.New(credentials.Options{Store: f.store.credentialsStore, Hasher: hash, Keys: keys,
+		Providers: f.catalogue,
+		Now:       f.clock.now})
 }
 
 const keyValue = "k-canary-value-of-a-key-5417"

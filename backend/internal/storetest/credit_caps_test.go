@@ -98,7 +98,8 @@ type mailing struct {
 func newMailing(f *purses) *mailing {
 	m := &mailing{purses: f}
 	for i := range m.servers {
-		m.servers[i] = credit.New(credit.Options{Store: f.store, Hasher: hash, Free: 2 * credit.USD, Now: f.clock.now,
+		m.servers[i] = credit.New(credit.Options{Store: f.store.creditStore, Hasher: hash, Free: 2 * credit.USD,
+			Now:    f.clock.now,
 			Notify: func(_ context.Context, n credit.Notice) { m.sent = append(m.sent, n) }})
 	}
 	return m

@@ -3,42 +3,43 @@ package storetest
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/service-dev/service/backend/internal/credit"
 )
 
-// awayStore fails like an unreachable database while away is set.
-type awayStore struct {
-	credit.Store
-	away, awaySettlements bool
+// outage makes statements of the ledger fail, as if the database was unreachable.
+type outage struct {
+	db   *database
+	away string // the table that is missing
 }
 
-var errAway = errors.New("the database is unreachable")
-
-func (s *awayStore) SettleHold(ctx context.Context, in credit.Settlement) (credit.Amount, error) {
-	if s.away || s.awaySettlements {
-		return 0, errAway
-	}
-	return s.Store.SettleHold(ctx, in)
+// begin makes statements that use a table fail.
+func (o *outage) begin(table string) {
+	o.db.t.Helper()
+	o.away = table
+	o.db.exec("ALTER TABLE " + table + " RENAME TO away")
 }
 
-func (s *awayStore) ExpireHolds(ctx context.Context, before time.Time) (int, error) {
-	if s.away {
-		return 0, errAway
+func (o *outage) end() {
+	o.db.t.Helper()
+	o.db.exec("ALTER TABLE away RENAME TO " + o.away)
+}
+
+// fails fails the test unless a call returned an error.
+func (o *outage) fails(t *testing.T, what string, err error) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("%s: got no error during an outage", what)
 	}
-	return s.Store.ExpireHolds(ctx, before)
 }
 
 // newAwayLedgers returns the ledgers of two processes on a database that can become unreachable.
-func (f *purses) newAwayLedgers(log *slog.Logger) (*awayStore, *credit.Ledger, *credit.Ledger) {
-	store := &awayStore{Store: f.store}
-	o := credit.Options{Store: store, Hasher: hash, Free: 2 * credit.USD, Now: f.clock.now, Log: log}
-	return store, credit.New(o), credit.New(o)
+func (f *purses) newAwayLedgers(log *slog.Logger) (*outage, *credit.Ledger, *credit.Ledger) {
+	o := credit.Options{Store: f.store.creditStore, Hasher: hash, Free: 2 * credit.USD, Now: f.clock.now, Log: log}
+	return &outage{db: f.store}, credit.New(o), credit.New(o)
 }
 
 func answered(id string) credit.Call {
@@ -48,7 +49,7 @@ func answered(id string) credit.Call {
 // Calls that end while the database is unreachable are charged when it returns, for outages of any length: even if
 // their leases have ended and another process sweeps first.
 func outageLosesNothing(t *testing.T, f *purses) {
-	store, ledger, other := f.newAwayLedgers(nil)
+	away, ledger, other := f.newAwayLedgers(nil)
 	f.Ledger = ledger
 	crashed := must(f.hold(t, 1000))(t) // its process no longer exists
 	f.clock.pass(2 * credit.Lease)
@@ -56,17 +57,17 @@ func outageLosesNothing(t *testing.T, f *purses) {
 	for range 3 {
 		holds = append(holds, must(f.hold(t, 1000))(t))
 	}
-	store.away = true
+	away.begin("credit_holds")
 	for i, h := range holds {
 		charge := credit.Amount(100 * i)
 		want(t, "settle", errOf(ledger.Settle(t.Context(), h.ID, charge, answered("small"))), credit.ErrKept)
 	}
 	for range 10 {
 		f.clock.pass(credit.SweepEvery)
-		want(t, "settle again", ledger.SettleKept(t.Context()), errAway)
-		want(t, "sweep", other.Sweep(t.Context()), errAway)
+		away.fails(t, "settle again", ledger.SettleKept(t.Context()))
+		away.fails(t, "sweep", other.Sweep(t.Context()))
 	}
-	store.away = false
+	away.end()
 	fatal(t, other.Sweep(t.Context()))
 	if a := must(ledger.Account(t.Context(), "ada"))(t); a.Held != 3000 {
 		t.Errorf("%s are held after the sweep by another process, want 3000", a.Held)
@@ -87,18 +88,18 @@ func outageLosesNothing(t *testing.T, f *purses) {
 
 // If the database returns between the attempt to settle the kept calls and the sweep, no charge is lost either.
 func outageEndsBeforeTheSweep(t *testing.T, f *purses) {
-	store, ledger, _ := f.newAwayLedgers(nil)
+	away, ledger, _ := f.newAwayLedgers(nil)
 	f.Ledger = ledger
 	h := must(f.hold(t, 1000))(t)
 	f.clock.pass(credit.Lease / 3)
-	store.awaySettlements = true
+	away.begin("credit_transfers")
 	want(t, "settle", errOf(ledger.Settle(t.Context(), h.ID, 400, answered("small"))), credit.ErrKept)
-	want(t, "settle again", ledger.SettleKept(t.Context()), errAway)
+	away.fails(t, "settle again", ledger.SettleKept(t.Context()))
 	f.clock.pass(credit.Lease - credit.SweepEvery)
-	want(t, "settle again", ledger.SettleKept(t.Context()), errAway)
+	away.fails(t, "settle again", ledger.SettleKept(t.Context()))
 	f.clock.pass(credit.SweepEvery)
 	fatal(t, ledger.Sweep(t.Context()))
-	store.awaySettlements = false
+	away.end()
 	fatal(t, ledger.SettleKept(t.Context()))
 	if a := must(ledger.Account(t.Context(), "ada"))(t); a.Held != 0 || a.Posted != 2*credit.USD-400 {
 		t.Errorf("balance: got %+v, want 400 micro-USD spent and none held", a.Balance)
@@ -109,10 +110,10 @@ func outageEndsBeforeTheSweep(t *testing.T, f *purses) {
 // A process that ends while the database is unreachable logs the calls that remain uncharged.
 func outageAtTheEnd(t *testing.T, f *purses) {
 	var log bytes.Buffer
-	store, ledger, _ := f.newAwayLedgers(slog.New(slog.NewTextHandler(&log, nil)))
+	away, ledger, _ := f.newAwayLedgers(slog.New(slog.NewTextHandler(&log, nil)))
 	f.Ledger = ledger
 	kept, late := must(f.hold(t, 2000))(t), must(f.hold(t, 2000))(t)
-	store.away = true
+	away.begin("credit_holds")
 	want(t, "settle", errOf(ledger.Settle(t.Context(), kept.ID, 1234, answered("small"))), credit.ErrKept)
 	ended, end := context.WithCancel(t.Context())
 	end()
@@ -123,7 +124,7 @@ func outageAtTheEnd(t *testing.T, f *purses) {
 	}
 	log.Reset()
 	want(t, "settle", errOf(ledger.Settle(t.Context(), late.ID, 5, answered("small"))), credit.ErrKept)
-	store.away = false
+	away.end()
 	_ = ledger.Serve(ended)
 	lost := strings.Contains(log.String(), "not charged")
 	if a := must(ledger.Account(t.Context(), "ada"))(t); a.Posted != 2*credit.USD-5 || lost {

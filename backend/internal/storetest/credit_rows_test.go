@@ -18,7 +18,8 @@ func deletedAccount(t *testing.T, f *purses) {
 	f.spend(t, 300_000)
 	must(f.Grant(t.Context(), "ada", credit.USD, "INV-7", "paid", audit.Operator()))(t)
 	open := must(f.hold(t, 100_000))(t)
-	accounts := account.NewService(f.store, hash, slog.New(slog.DiscardHandler), f.clock.now)
+	accounts := account.New(account.Options{Store: f.store.accountStore, Hasher: hash, Log: slog.New(slog.DiscardHandler),
+		Now: f.clock.now})
 	var export bytes.Buffer
 	fatal(t, accounts.Export(t.Context(), "ada", &export, audit.Person()))
 	for _, part := range []string{`"creditBalance"`, `"creditTransfers"`, `"reference:INV-7"`, `"creditHolds"`,

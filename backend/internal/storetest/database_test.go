@@ -10,19 +10,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/backend/internal/sqlstore"
+	"github.com/service-dev/service/backend/internal/db"
+	"github.com/service-dev/service/backend/internal/dbtest"
 	"github.com/service-dev/service/test/enginetest"
 	"github.com/service-dev/service/test/reaper"
 )
 
 func TestMain(m *testing.M) {
-	enginetest.UseMemory()
 	os.Exit(reaper.Run(func() int { return reportPlans(enginetest.Run(m)) }))
 }
 
-// database is a store with direct access to its database, like an operator's SQL client.
+// database is the stores of a database with direct access to its database, like an operator's SQL client.
 type database struct {
-	*sqlstore.Store
+	stores
 	t       *testing.T
 	address string
 	client  *sql.DB
@@ -31,14 +31,13 @@ type database struct {
 // eachEngine runs the tests of a suite on every engine, each with its own empty database, in parallel.
 func eachEngine[T any](t *testing.T, tests map[string]T, run func(t *testing.T, db *database, test T)) {
 	t.Parallel()
-	migrate := func(t *testing.T, address string) { fatal(t, openStore(t, address).Close()) }
-	enginetest.EachMigrated(t, migrate, func(t *testing.T, create func(t *testing.T) string) {
+	dbtest.EachEngine(t, func(t *testing.T, create func(t *testing.T) string) {
 		for name, test := range tests {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				address := create(t)
 				db := &database{
-					Store: openStore(t, address), t: t, address: address, client: enginetest.Connect(t, address),
+					stores: openStores(t, address), t: t, address: address, client: enginetest.Connect(t, address),
 				}
 				t.Cleanup(func() {
 					_ = db.Close()
@@ -50,17 +49,17 @@ func eachEngine[T any](t *testing.T, tests map[string]T, run func(t *testing.T, 
 	})
 }
 
-func openStore(t *testing.T, address string) *sqlstore.Store {
+func openStores(t *testing.T, address string) stores {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	return must(sqlstore.OpenObserved(t.Context(), address, log, plans.observe(engineOf(address))))(t)
+	return newStores(must(db.OpenObserved(t.Context(), address, log, plans.observe(engineOf(address))))(t))
 }
 
 // reopen closes the store and opens the same database again.
 func (d *database) reopen() {
 	d.t.Helper()
 	noError(d.t, d.Close())
-	d.Store = openStore(d.t, d.address)
+	d.stores = openStores(d.t, d.address)
 }
 
 func (d *database) exec(statement string, args ...any) {

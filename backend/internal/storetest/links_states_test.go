@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -123,62 +122,26 @@ func (f *fixture) legacy(t *testing.T) {
 	}
 }
 
-// takenFirst assigns the user code of an existing code to the first new codes.
-type takenFirst struct {
-	link.CodeStore
-	taken string
-	times int
-}
-
-func (s *takenFirst) InsertCode(ctx context.Context, c link.Code, t audit.Trace) error {
-	if s.times > 0 {
-		s.times--
-		c.UserHash = s.taken
-	}
-	return s.CodeStore.InsertCode(ctx, c, t)
-}
-
-// collisions tests that the database rejects a user code that is in use, so that the service draws another, and that
-// the existing code does not change.
+// collisions tests that the database rejects codes that are in use and does not change the existing code.
 func (f *fixture) collisions(t *testing.T) {
-	ada := f.person(t, "ada")
 	first := f.start(t)
-	taken := hash.Hash("user_code", first.UserCode)
-	codes := &takenFirst{CodeStore: f.store, taken: taken, times: 4}
-	s := link.NewService(codes, f.store, hash, link.Settings{CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second},
-		slog.New(slog.DiscardHandler), f.clock.now)
-	second, err := s.Start(f.ctx, link.Requester{Host: "desk"})
-	if err != nil || second.UserCode == first.UserCode || codes.times != 0 {
-		t.Fatalf("got %v and %d collisions left over, want none", err, codes.times)
+	now := f.clock.now()
+	code := link.Code{
+		DeviceHash: hash.Hash("device_code", "another"), UserHash: hash.Hash("user_code", first.UserCode),
+		State: link.Pending, CreatedAt: now, ExpiresAt: now.Add(time.Hour),
 	}
-	if n, err := f.store.PendingCodes(f.ctx, f.clock.now()); err != nil || n != 2 {
-		t.Errorf("%d pending codes, want 2 (error %v)", n, err)
+	want(t, "a taken user code", f.store.InsertCode(f.ctx, code, audit.Trace{}), link.ErrDuplicate)
+	code.DeviceHash, code.UserHash = hash.Hash("device_code", first.DeviceCode), hash.Hash("user_code", "another")
+	want(t, "a taken device code", f.store.InsertCode(f.ctx, code, audit.Trace{}), link.ErrDuplicate)
+	if n, err := f.store.PendingCodes(f.ctx, now); err != nil || n != 1 {
+		t.Errorf("%d pending codes, want 1 (error %v)", n, err)
 	}
-	codes.times = 5
-	if _, err := s.Start(f.ctx, link.Requester{}); err == nil {
-		t.Error("got a code although every drawn code was in use")
+	if got := f.actions(t, link.Asked{}); got != "issue" {
+		t.Errorf("trail actions: got %s, want issue once", got)
 	}
-	if got := f.actions(t, link.Asked{}); got != "issue issue" {
-		t.Errorf("trail actions: got %s, want issue twice", got)
-	}
-	want(t, "approve the second", f.Approve(f.ctx, second.UserCode, ada.ID), nil)
 	if poll, err := f.Poll(f.ctx, first.DeviceCode); err != nil || poll.Token != nil {
 		t.Errorf("the first code: got %v (error %v), want it pending", poll, err)
 	}
-	if poll, err := f.Poll(f.ctx, second.DeviceCode); err != nil || poll.Token == nil {
-		t.Errorf("the second code: got %v (error %v), want a token", poll, err)
-	}
-}
-
-// sweptMeanwhile runs a function after a link is read and before its use is recorded.
-type sweptMeanwhile struct {
-	link.TokenStores
-	happen func()
-}
-
-func (s *sweptMeanwhile) MarkUsed(ctx context.Context, linkID, ip string, now time.Time) error {
-	s.happen()
-	return s.TokenStores.MarkUsed(ctx, linkID, ip, now)
 }
 
 // firstUse tests that a token swept during its first use is not accepted even once.
@@ -190,8 +153,16 @@ func (f *fixture) firstUse(t *testing.T) {
 	want(t, "redeem", err, nil)
 	want(t, "poll again", errOf(f.Poll(f.ctx, issued.DeviceCode)), link.ErrUnknown)
 	f.clock.pass(2 * time.Minute)
-	tokens := &sweptMeanwhile{TokenStores: f.store, happen: func() { want(t, "sweep", f.Sweep(f.ctx), nil) }}
-	s := link.NewService(f.store, tokens, hash, link.Settings{UnusedAfter: time.Minute}, slog.New(slog.DiscardHandler),
-		f.clock.now)
+	// Authenticate reads the clock after it has read the link and before it records the use.
+	sweeps := 0
+	s := link.New(link.Options{Store: f.store.linkStore, Hasher: hash, Log: slog.New(slog.DiscardHandler),
+		Now: func() time.Time {
+			sweeps++
+			want(t, "sweep", f.Sweep(f.ctx), nil)
+			return f.clock.now()
+		}})
 	want(t, "the first use", errOf(s.Authenticate(f.ctx, poll.Token.AuthToken)), link.ErrRevoked)
+	if links, err := f.store.AllLinks(f.ctx, ada.ID); err != nil || sweeps != 1 || !links[0].UsedAt.IsZero() {
+		t.Errorf("got %d sweeps and links %+v (error %v), want one sweep before the first use", sweeps, links, err)
+	}
 }

@@ -55,7 +55,9 @@ type fixture struct {
 
 // serve starts the service again, as if the backend had restarted.
 func (f *fixture) serve() {
-	f.Service = link.NewService(f.store, f.store, hash, linkSettings, slog.New(slog.DiscardHandler), f.clock.now)
+	f.Service = link.New(link.Options{
+		Store: f.store.linkStore, Hasher: hash, Settings: linkSettings, Log: slog.New(slog.DiscardHandler), Now: f.clock.now,
+	})
 }
 
 func (f *fixture) restart() {
@@ -214,7 +216,8 @@ func (f *fixture) revocation(t *testing.T) {
 }
 
 func (f *fixture) signIns(t *testing.T) {
-	s := account.NewService(f.store, hash, slog.New(slog.DiscardHandler), f.clock.now)
+	s := account.New(account.Options{Store: f.store.accountStore, Hasher: hash, Log: slog.New(slog.DiscardHandler),
+		Now: f.clock.now})
 	ada := must(s.SignUp(f.ctx, " Ada@Example.org ", "correct horse battery"))(t)
 	want(t, "sign up twice", errOf(s.SignUp(f.ctx, "ada@example.ORG", "another password")), account.ErrEmailTaken)
 	want(t, "sign up with nonsense", errOf(s.SignUp(f.ctx, "not an address", "another password")), account.ErrBadEmail)

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/backend/internal/sqlstore"
+	"github.com/service-dev/service/backend/internal/db"
 	"github.com/service-dev/service/test/crowd"
 	"github.com/service-dev/service/test/enginetest"
 )
@@ -24,7 +24,7 @@ func (p *planCheck) create(t *testing.T, engine string) *sql.DB {
 	t.Helper()
 	ctx := context.Background() // the test's context has ended
 	migrate := func(address string) {
-		fatal(t, must(sqlstore.Open(ctx, address, slog.New(slog.DiscardHandler)))(t).Close())
+		fatal(t, must(db.Open(ctx, address, slog.New(slog.DiscardHandler)))(t).Close())
 	}
 	if engine == "sqlite" {
 		p.directory = must(os.MkdirTemp("", "plans"))(t)

@@ -48,9 +48,9 @@ func testProjects(t *testing.T, tests map[string]func(*testing.T, *projectFixtur
 		live := newSessionFixture(t, db)
 		db.exec("UPDATE links SET host = 'laptop', client = 'test'")
 		test(t, &projectFixture{
-			Service: &projects.Service{Store: db, Hasher: hash, Live: live.live, Now: live.clock.now},
-			grants:  &grants.Service{Store: db, Now: live.clock.now},
-			audit:   &audit.Service{Store: db, Now: live.clock.now},
+			Service: &projects.Service{Store: db.projectsStore, Hasher: hash, Closed: live.live.Closed, Now: live.clock.now},
+			grants:  &grants.Service{Store: db.grantsStore, Now: live.clock.now},
+			audit:   &audit.Service{Store: db.auditStore, Now: live.clock.now},
 			live:    live, clock: live.clock, store: db,
 		})
 	})

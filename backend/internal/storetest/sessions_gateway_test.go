@@ -16,7 +16,7 @@ func (l *liveSpy) ToolCalled(context.Context, string, glasses.ToolCalled) {}
 // gatewayOfSession tests the script and the tokens of a session.
 func gatewayOfSession(t *testing.T, f *sessionFixture) {
 	const script = `{"rules":[{"when":{"always":true},"reply":{"text":"Hi <b>"}}]}`
-	a := &sessions.Assistants{Sessions: f.Service, Store: f.store, Live: f.live, URL: "http://localhost/v1"}
+	a := &sessions.Assistants{Sessions: f.Service, Store: f.store.sessionsStore, Live: f.live, URL: "http://localhost/v1"}
 	s, _ := f.mint(t, f.ada, sessions.Request{})
 	if g := must(a.Gateway(t.Context(), s.ID))(t); g != nil {
 		t.Errorf("got a gateway without a script: %+v", g)

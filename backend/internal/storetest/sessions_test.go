@@ -74,7 +74,7 @@ func (l *liveSpy) Switched(_ context.Context, id, model string) {
 
 func newSessionFixture(t *testing.T, store *database) *sessionFixture {
 	f := &sessionFixture{store: store, clock: newClock(), live: &liveSpy{}}
-	f.Service = &sessions.Service{Store: store, Secrets: store, Log: store, Hasher: hash, Live: f.live, Now: f.clock.now}
+	f.Service = &sessions.Service{Store: store.sessionsStore, Hasher: hash, Live: f.live, Now: f.clock.now}
 	for _, id := range []string{"ada", "bob"} {
 		addAccount(t, store, f.clock, id, id+"@example.org")
 	}

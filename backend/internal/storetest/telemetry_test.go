@@ -1,11 +1,11 @@
 package storetest
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,12 +25,13 @@ var telemetryTests = map[string]func(*usage, *testing.T){
 	"large erasures go in parts":    (*usage).inParts,
 	"a day of an install is full":   (*usage).dayIsFull,
 	"everything is full":            (*usage).everythingIsFull,
+	"a summary":                     (*usage).summary,
 }
 
 func TestTelemetry(t *testing.T) {
 	eachEngine(t, telemetryTests, func(t *testing.T, db *database, test func(*usage, *testing.T)) {
 		u := &usage{clock: newClock(), store: db}
-		u.Service = telemetry.New(telemetry.Options{Store: db, Hasher: hash, Now: u.clock.now})
+		u.Service = telemetry.New(telemetry.Options{Store: db.telemetryStore, Hasher: hash, Now: u.clock.now})
 		test(u, t)
 	})
 }
@@ -112,6 +113,38 @@ func (u *usage) manyHands(t *testing.T) {
 	u.purged(t, "a", 40*rounds)
 }
 
+func (u *usage) summary(t *testing.T) {
+	const day = 24 * time.Hour
+	today := u.clock.now().UTC().Truncate(day)
+	called := func(n int, ago time.Duration, fields string) []wire.Record {
+		records := u.events(n, ago)
+		for i := range records {
+			records[i].Fields = []byte(fields)
+		}
+		return records
+	}
+	ok := `{"durationMs":3,"outcome":"ok","tool":"whoAmI","version":"1.4.0"}`
+	linked := u.events(1, 0)
+	linked[0].Name, linked[0].Fields = wire.Linked, []byte("{}")
+	u.ingest(t, "a", append(called(2, 0, ok), linked...), telemetry.Receipt{Accepted: 3})
+	u.ingest(t, "b", called(3, 0, ok), telemetry.Receipt{Accepted: 3})
+	u.ingest(t, "a", called(1, day, `{"outcome":"denied","tool":"whoAmI"}`), telemetry.Receipt{Accepted: 1})
+	u.ingest(t, "a", called(1, 5*day, ok), telemetry.Receipt{Accepted: 1})
+	want := []telemetry.Summary{
+		{Day: today, Name: wire.ToolCalled, Tool: "whoAmI", Outcome: "ok", Version: "1.4.0", Events: 5, Installs: 2},
+		{Day: today, Name: wire.Linked, Events: 1, Installs: 1},
+		{Day: today.Add(-day), Name: wire.ToolCalled, Tool: "whoAmI", Outcome: "denied", Events: 1, Installs: 1},
+	}
+	for days, rows := range map[int]int{1: 2, 2: 3, 5: 3} {
+		if got := must(u.Summarise(t.Context(), days))(t); !slices.Equal(got, want[:rows]) {
+			t.Errorf("summary of %d days: got %+v, want %+v", days, got, want[:rows])
+		}
+	}
+	if got := must(u.Summarise(t.Context(), 6))(t); len(got) != 4 {
+		t.Errorf("summary of 6 days: got %+v, want one more row", got)
+	}
+}
+
 func (u *usage) purge(t *testing.T) {
 	for _, install := range []string{"a", "b"} {
 		for _, days := range []int{0, 1, 45, 89} {
@@ -175,26 +208,8 @@ func (u *usage) inParts(t *testing.T) {
 		u.ingest(t, "a", u.events(wire.MaxBatch, time.Hour), telemetry.Receipt{Accepted: wire.MaxBatch})
 	}
 	u.ingest(t, "b", u.events(3, time.Hour), telemetry.Receipt{Accepted: 3})
-	parts := &partly{Store: u.store}
-	u.Service = telemetry.New(telemetry.Options{Store: parts, Hasher: hash, Now: u.clock.now})
 	u.purged(t, "a", batches*wire.MaxBatch)
-	if parts.purges < 3 || parts.largest > 2000 {
-		t.Errorf("got %d parts with up to %d events, want at least 3 with up to 2000", parts.purges, parts.largest)
-	}
 	u.rows(t, 3)
-}
-
-// partly counts the purges and records the largest number of events deleted by one of them.
-type partly struct {
-	telemetry.Store
-	purges  int
-	largest int64
-}
-
-func (p *partly) PurgeTelemetry(ctx context.Context, of telemetry.Install, from, to int64, limit int) (int64, error) {
-	n, err := p.Store.PurgeTelemetry(ctx, of, from, to, limit)
-	p.purges, p.largest = p.purges+1, max(p.largest, n)
-	return n, err
 }
 
 func (u *usage) dayIsFull(t *testing.T) {
@@ -206,7 +221,8 @@ func (u *usage) dayIsFull(t *testing.T) {
 	// Duplicates need no space, but the quota check does not look for duplicates.
 	u.ingest(t, "a", again, telemetry.Receipt{Accepted: 0, Duplicates: 50, Rejected: 100})
 	u.ingest(t, "a", u.events(50, 48*time.Hour), telemetry.Receipt{Accepted: 50})
-	u.Service = telemetry.New(telemetry.Options{Store: u.store, Hasher: hash, Now: u.clock.now}) // another process
+	u.Service = telemetry.New(telemetry.Options{Store: u.store.telemetryStore, Hasher: hash,
+		Now: u.clock.now}) // another process
 	u.ingest(t, "a", u.events(10, 48*time.Hour), telemetry.Receipt{Rejected: 10})
 	u.ingest(t, "a", append(u.events(10, 48*time.Hour), u.events(10, time.Hour)...), telemetry.Receipt{Accepted: 10,
 		Rejected: 10})
@@ -220,8 +236,9 @@ func (u *usage) dayIsFull(t *testing.T) {
 func (u *usage) everythingIsFull(t *testing.T) {
 	var log strings.Builder
 	fresh := func() {
-		u.Service = telemetry.New(telemetry.Options{Store: u.store, Hasher: hash, Now: u.clock.now, MaxRows: 1000,
-			Log: slog.New(slog.NewTextHandler(&log, nil))})
+		u.Service = telemetry.New(telemetry.Options{Store: u.store.telemetryStore, Hasher: hash, Now: u.clock.now,
+			MaxRows: 1000,
+			Log:     slog.New(slog.NewTextHandler(&log, nil))})
 	}
 	refused := func() {
 		t.Helper()

@@ -21,8 +21,8 @@ const laptop = "link-of-ada"
 func newTenants(t *testing.T, store *database) *tenants {
 	t.Helper()
 	c := newClock()
-	f := &tenants{clock: c, projects: &projects.Service{Store: store, Hasher: hash, Now: c.now},
-		audit: &audit.Service{Store: store, Now: c.now}}
+	f := &tenants{clock: c, projects: &projects.Service{Store: store.projectsStore, Hasher: hash, Now: c.now},
+		audit: &audit.Service{Store: store.auditStore, Now: c.now}}
 	for _, id := range []string{"ada", "bob"} {
 		addAccount(t, store, c, id, id+"@example.org")
 	}

@@ -32,7 +32,8 @@ func (f *fixture) from(address, browser string) *fixture {
 }
 
 func (f *fixture) accounts() *account.Service {
-	return account.NewService(f.store, hash, slog.New(slog.DiscardHandler), f.clock.now)
+	return account.New(account.Options{Store: f.store.accountStore, Hasher: hash, Log: slog.New(slog.DiscardHandler),
+		Now: f.clock.now})
 }
 
 // trail tests that every step of a link leaves one line, and that only queries for its code, account or address find

@@ -53,9 +53,11 @@ func Hour(ms int64) int64 {
 // is sent again later. Old days are deleted completely.
 func Day(r *wire.Record) int64 { return DayOf(r.At) }
 
+const secondsOfDay = 24 * 60 * 60
+
 // DayOf returns the day that contains a time in Unix ms.
 func DayOf(ms int64) int64 {
-	const day = int64(24 * time.Hour / time.Millisecond)
+	const day = secondsOfDay * 1000
 	d := ms / day
 	if ms%day < 0 {
 		d--
@@ -63,25 +65,9 @@ func DayOf(ms int64) int64 {
 	return d
 }
 
-// Store stores records. Every method is atomic.
-type Store interface {
-	// AddTelemetry inserts the new records and returns their number.
-	AddTelemetry(ctx context.Context, b Batch) (fresh int, err error)
-	// TelemetryOfDay counts the events of an install and day, up to limit.
-	TelemetryOfDay(ctx context.Context, of Install, day int64, limit int) (int, error)
-	// TelemetryRows counts all events.
-	TelemetryRows(ctx context.Context) (int64, error)
-	// PurgeTelemetry deletes at most limit records of an install, from day from through day to, and returns the number
-	// of deleted records.
-	PurgeTelemetry(ctx context.Context, of Install, from, to int64, limit int) (int64, error)
-	// SweepTelemetry deletes at most limit records that happened or arrived before a time (Unix ms), oldest days first,
-	// and returns the number of deleted records.
-	SweepTelemetry(ctx context.Context, before int64, limit int) (int64, error)
-}
-
 // Options are the arguments of New.
 type Options struct {
-	Store  Store
+	Store  *Store
 	Hasher secret.Hasher
 	Now    func() time.Time // nil means the system clock
 	Log    *slog.Logger     // for failed sweeps and a full store; nil discards logs
@@ -92,7 +78,6 @@ type Options struct {
 // Service stores, erases and expires events.
 type Service struct {
 	Options
-	days  daily
 	total total
 }
 
@@ -127,7 +112,7 @@ func (s *Service) Ingest(ctx context.Context, installID string, records []wire.R
 		return Receipt{}, err
 	}
 	of := s.install(installID)
-	within, err := s.days.take(ctx, s.Store, of, fresh)
+	within, err := s.withinDays(ctx, of, fresh)
 	if err != nil {
 		return Receipt{}, fmt.Errorf("count events: %w", err)
 	}
@@ -136,13 +121,12 @@ func (s *Service) Ingest(ctx context.Context, installID string, records []wire.R
 		return out, nil
 	}
 	n, err := s.Store.AddTelemetry(ctx, Batch{Install: of, ReceivedAt: now.Truncate(time.Hour), Records: within})
-	s.days.settle(of, within, n)
 	if err != nil {
 		return Receipt{}, fmt.Errorf("save events: %w", err)
 	}
-	s.total.change(int64(n))
-	out.Accepted = n
-	out.Duplicates += len(within) - n
+	s.total.change(n)
+	out.Accepted = int(n)
+	out.Duplicates += len(within) - int(n)
 	return out, nil
 }
 
@@ -200,7 +184,6 @@ func (s *Service) Purge(ctx context.Context, installID string) (int64, error) {
 	now, of := s.Now().UTC(), s.install(installID)
 	// Add a day at both ends, because the clock advances while events are stored and sweeps may be late.
 	from, to := DayOf(now.Add(-Kept).UnixMilli())-1, DayOf(now.Add(ahead).UnixMilli())+1
-	defer s.days.forget(of)
 	deleted, err := s.inParts(ctx, -1, func(limit int) (int64, error) {
 		return s.Store.PurgeTelemetry(ctx, of, from, to,
 			limit)
@@ -248,6 +231,12 @@ const (
 	partRows   = 2000 // deleted in one transaction, which limits how long other writes wait
 )
 
+// Summarise counts the events of the last days, including today, by day, name, tool, outcome and version, newest day
+// first.
+func (s *Service) Summarise(ctx context.Context, days int) ([]Summary, error) {
+	return s.Store.SummariseTelemetry(ctx, s.Now().UTC().AddDate(0, 0, 1-days))
+}
+
 // Serve runs Sweep periodically until ctx ends.
 func (s *Service) Serve(ctx context.Context) error {
 	return periodic.Run(ctx, sweepEvery, s.Log, "sweep telemetry", s.Sweep)
@@ -262,7 +251,6 @@ func (s *Service) Sweep(ctx context.Context) error {
 	}); err != nil {
 		return fmt.Errorf("sweep telemetry: %w", err)
 	}
-	s.days.reset()
 	if err := s.total.count(ctx, s.Store); err != nil {
 		return fmt.Errorf("count telemetry: %w", err)
 	}

@@ -1,9 +1,6 @@
 package usage
 
-import (
-	"github.com/service-dev/service/backend/internal/gateway"
-	"github.com/service-dev/service/backend/internal/gateway/wire"
-)
+import "github.com/service-dev/service/internal/problem"
 
 // Place is the page on which the owner can take the next step.
 type Place string
@@ -28,7 +25,7 @@ var placeNames = map[Place]string{
 type Step struct {
 	What, Next string
 	At         Place
-	Tool       string // tool with which an agent can help; "" if there is none
+	Tool       string // tool that an agent can help with; "" if there is none
 }
 
 // Hint returns the next step for an agent. It names the owner's page, which an agent cannot open.
@@ -50,36 +47,36 @@ const (
 
 // steps contains every refusal that an owner or an agent can resolve.
 var steps = map[string]Step{
-	gateway.CodeNoCredit: {What: "The credit did not cover the call.",
+	problem.CodeNoCredit: {What: "The credit did not cover the call.",
 		Next: "Add credit, or use a local model, which costs nothing.", At: AtCredit},
-	gateway.CodeCreditReserved: {What: "Calls in flight had reserved the credit, or the rest of a cap.",
+	problem.CodeCreditReserved: {What: "Calls in flight had reserved the credit, or the rest of a cap.",
 		Next: waitABit + " If it happens often, add credit or raise the cap.", At: AtCredit},
-	gateway.CodeCreditLocked: {What: "The account's mail address is not confirmed.",
+	problem.CodeCreditLocked: {What: "The account's mail address is not confirmed.",
 		Next: "Confirm it, or link a sign-in provider.", At: AtSettings},
-	gateway.CodeCapReached: {What: "A spending cap was reached.",
+	problem.CodeCapReached: {What: "A spending cap was reached.",
 		Next: "Raise the cap of this project or of the account, or wait until it resets.", At: AtCaps},
-	gateway.CodeRequestTooLarge: {What: "The credit covered only a shorter answer than the app asked for.",
+	problem.CodeRequestTooLarge: {What: "The credit covered only a shorter answer than the app asked for.",
 		Next: "Add credit, lower max_tokens, or shorten the input.", At: AtCredit},
-	gateway.CodeOwnKeyMissing: {What: "The project pays with its own keys and has none for the model's provider.",
+	problem.CodeOwnKeyMissing: {What: "The project pays with its own keys and has none for the model's provider.",
 		Next: "Store a key, or let credit pay.", At: AtPayer, Tool: "setCredential"},
-	gateway.CodeOwnKeyRefused: {What: "The provider refused the project's own key, or its budget there is spent.",
+	problem.CodeOwnKeyRefused: {What: "The provider refused the project's own key, or its budget there is spent.",
 		Next: "Test the key and replace it, or check the budget at the provider. Credit is not used instead.", At: AtPayer,
 		Tool: "setCredential"},
-	gateway.CodeProviderUnreachable: {What: "A local model server did not answer.", Next: "Start it.", At: AtModels},
-	gateway.CodeForwarded: {What: "A gateway that somebody added as a local server passed a call on to this one.",
+	problem.CodeProviderUnreachable: {What: "A local model server did not answer.", Next: "Start it.", At: AtModels},
+	problem.CodeForwarded: {What: "A gateway that somebody added as a local server passed a call on to this one.",
 		Next: "Enter the address of the server behind it.", At: AtPayer},
-	gateway.CodeModelNotFound: {What: "The app asked for a model that is not available.",
+	problem.CodeModelNotFound: {What: "The app asked for a model that is not available.",
 		Next: "Have it ask for assistant, or for another model in the list.", At: AtModels},
-	gateway.CodeWrongAPI: {What: "The app called a model through an interface that the model does not have.",
+	problem.CodeWrongAPI: {What: "The app called a model through an interface that the model does not have.",
 		Next: "The list of models names the interface of each.", At: AtModels},
-	wire.UnsupportedParameter: {What: "A request had a field that the gateway does not pass on.",
+	problem.CodeUnsupportedParameter: {What: "A request had a field that the gateway does not pass on.",
 		Next: "Leave the field out; the error that the app got names it.", At: AtRequests},
-	wire.InvalidValue: {What: "A request had a value that is not allowed.", Next: badFields, At: AtRequests},
-	wire.InvalidJSON:  {What: "A request was not valid JSON.", Next: badFields, At: AtRequests},
-	gateway.CodeNotConfigured: {What: "The operator of this backend has set up no models.",
+	problem.CodeInvalidValue: {What: "A request had a value that is not allowed.", Next: badFields, At: AtRequests},
+	problem.CodeInvalidJSON:  {What: "A request was not valid JSON.", Next: badFields, At: AtRequests},
+	problem.CodeNotConfigured: {What: "The operator of this backend has set up no models.",
 		Next: "Ask the operator to set gateway_catalogue."},
-	gateway.CodeTooManyCalls: {What: "The server was busy.", Next: waitABit},
-	gateway.CodeUnavailable:  {What: "The gateway was not available.", Next: waitABit},
+	problem.CodeTooManyCalls: {What: "The server was busy.", Next: waitABit},
+	problem.CodeUnavailable:  {What: "The gateway was not available.", Next: waitABit},
 }
 
 // StepFor returns the next step after a refusal with the code.

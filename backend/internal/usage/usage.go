@@ -16,29 +16,11 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Ledger is the part of the credit ledger that a report needs.
-type Ledger interface {
-	Account(ctx context.Context, accountID string) (credit.Account, error)
-	Project(ctx context.Context, accountID, project string) (credit.Project, error)
-	Usage(ctx context.Context, q credit.UsageQuery, row func(credit.UsageRow) error) error
-	Refusals(ctx context.Context, q credit.UsageQuery) ([]credit.Refusal, error)
-}
-
-// Models lists the models that a project's apps can use.
-type Models interface {
-	Available(ctx context.Context, who gateway.Caller) ([]gateway.Availability, error)
-}
-
-// KeySources reports whether credit or the project's own keys pay for its calls.
-type KeySources interface {
-	KeySource(ctx context.Context, account, project string) (string, error)
-}
-
 // Service creates reports. Callers must check that the project belongs to the account.
 type Service struct {
-	Ledger     Ledger
-	Models     Models
-	KeySources KeySources
+	Ledger     *credit.Ledger
+	Models     *gateway.Service
+	KeySources gateway.KeySources
 	Now        func() time.Time
 }
 

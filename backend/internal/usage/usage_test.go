@@ -1,54 +1,46 @@
 package usage
 
 import (
-	"context"
-	"go/ast"
-	"go/parser"
-	"go/token"
+	"net/http"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/dbtest"
 	"github.com/service-dev/service/backend/internal/gateway"
-	"github.com/service-dev/service/backend/internal/gateway/wire"
+	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/internal/problem"
 )
 
-// Every refusal that can end a call has a next step. Calls whose provider failed are not refusals, and calls without a
-// key belong to no project.
+// Every refusal that can end a call has a next step. Calls whose provider failed are not refusals. Calls without a key
+// belong to no project, and calls whose body was not read are not counted.
 func TestNext_KnowsEveryRefusal(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "../gateway/refusal.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	checked := 0
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, ok := n.(*ast.ValueSpec)
-		if !ok || !strings.HasPrefix(spec.Names[0].Name, "Code") {
-			return true
+	for _, row := range problem.Table() {
+		if !strings.HasPrefix(row.Doc, "managed-gateway#") ||
+			row.Status == http.StatusRequestEntityTooLarge || row.Status == http.StatusUnsupportedMediaType {
+			continue
 		}
-		code, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-		if err != nil {
-			t.Fatal(err)
+		for _, code := range row.Codes {
+			needsStep := !strings.HasPrefix(code, "provider_")
+			if s := steps[code]; needsStep && (s.What == "" || s.Next == "") {
+				t.Errorf("%s has no next step", code)
+			}
+			checked++
 		}
-		needsStep := !strings.HasPrefix(code, "provider_") && code != "invalid_key"
-		if s := steps[code]; needsStep && (s.What == "" || s.Next == "") {
-			t.Errorf("%s has no next step", code)
-		}
-		checked++
-		return true
-	})
+	}
 	if checked < 10 || StepFor("of a later version").Hint() == "" {
 		t.Errorf("%d codes", checked)
 	}
-	for _, code := range []string{wire.InvalidJSON, wire.InvalidValue, wire.UnsupportedParameter} {
+	for _, code := range []string{problem.CodeInvalidJSON, problem.CodeInvalidValue, problem.CodeUnsupportedParameter} {
 		if steps[code].At != AtRequests {
 			t.Errorf("%s: %+v", code, steps[code])
 		}
 	}
-	for code, want := range map[string]string{gateway.CodeOwnKeyRefused: "call setCredential",
-		gateway.CodeNoCredit: "/account/credit", gateway.CodeCapReached: "gateway page"} {
+	for code, want := range map[string]string{problem.CodeOwnKeyRefused: "call setCredential",
+		problem.CodeNoCredit: "/account/credit", problem.CodeCapReached: "gateway page"} {
 		if hint := StepFor(code).Hint(); !strings.Contains(hint, want) {
 			t.Errorf("%s: %s", code, hint)
 		}
@@ -97,39 +89,22 @@ func TestReport_Summary(t *testing.T) {
 	}
 }
 
-// rows acts as the ledger, the models and the key source of a project without settings.
-type rows []credit.UsageRow
-
-func (rows) Account(context.Context, string) (credit.Account, error) { return credit.Account{}, nil }
-func (rows) Project(context.Context, string, string) (credit.Project, error) {
-	return credit.Project{}, nil
-}
-func (rows) KeySource(context.Context, string, string) (string, error) {
-	return gateway.KeySourceCredit, nil
-}
-func (rows) Available(context.Context, gateway.Caller) ([]gateway.Availability, error) {
-	return nil, nil
-}
-
-func (rows) Refusals(context.Context, credit.UsageQuery) ([]credit.Refusal, error) { return nil, nil }
-
-func (all rows) Usage(_ context.Context, q credit.UsageQuery, row func(credit.UsageRow) error) error {
-	for _, r := range all {
-		if !r.Hour.Before(q.From) && r.Hour.Before(q.To) {
-			if err := row(r); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // At the end of an hour, another process may already have counted a call in the next one.
 func TestReport_CountsNothingAfterItsLastPoint(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 59, 59, 999_600_000, time.UTC)
 	this := now.Truncate(time.Hour)
-	of := rows{{Hour: this.Add(-time.Hour), Calls: 1}, {Hour: this, Calls: 2}, {Hour: this.Add(time.Hour), Calls: 4}}
-	s := &Service{Ledger: of, Models: of, KeySources: of, Now: func() time.Time { return now }}
+	d := dbtest.Open(t)
+	dbtest.AddAccount(t, d, "a")
+	dbtest.AddProject(t, d, "a", "p")
+	for hour, calls := range map[time.Time]int{this.Add(-time.Hour): 1, this: 2, this.Add(time.Hour): 4} {
+		dbtest.Exec(t, d, `INSERT INTO gateway_usage (account_id, app_id, hour, model, kind, source, calls, failed, cancelled,
+			refused, estimated, text_in, text_cached, text_out, duration_ms, micro_usd)
+			VALUES ('a', 'p', $1, 'm', 'chat', 'credit', $2, 0, 0, 0, 0, 0, 0, 0, 0, 0)`, hour.UnixMilli(), calls)
+	}
+	clock := func() time.Time { return now }
+	ledger := credit.New(credit.Options{Store: credit.NewStore(d), Hasher: secret.NewHasher(make([]byte, 32)), Now: clock})
+	s := &Service{Ledger: ledger, Models: gateway.New(gateway.Options{Now: clock}), Now: clock,
+		KeySources: gateway.KeySources{Store: gateway.NewStore(d), Now: clock}}
 	r, err := s.Report(t.Context(), "a", "p", Query{Unit: Hour, Points: 2})
 	if err != nil || r.Totals.Calls != 3 || len(r.Series) != 2 || r.Series[1].Calls != 2 {
 		t.Errorf("%+v %+v, %v", r.Totals, r.Series, err)

@@ -60,7 +60,7 @@ func (w *Web) signUp(c *call) error {
 		return w.tooMany(c, f)
 	case !w.wordOK(c):
 		return w.rejectForm(c, f, "word", badWord)
-	case w.Settings != nil && w.Settings.CanMail():
+	case w.Accounts.CanMail():
 		return w.requestSignUp(c, f, password)
 	}
 	owner, err := w.Accounts.SignUp(c.Context(), f.Email, password)

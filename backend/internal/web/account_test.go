@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -8,8 +9,8 @@ import (
 )
 
 func TestSignUp_ShowsErrorsBesideTheFields(t *testing.T) {
-	f := newFake(code)
-	f.people["taken@example.com"] = "x"
+	f := newPeople(t, code)
+	f.add("taken@example.com")
 	site := newSite(t, f)
 	for _, tc := range []struct {
 		name, email, password, accept string
@@ -44,13 +45,13 @@ func TestSignUp_ShowsErrorsBesideTheFields(t *testing.T) {
 			}
 		})
 	}
-	if f.opened != 0 {
+	if f.count("web_sessions") != 0 {
 		t.Error("a rejected form signed somebody in")
 	}
 }
 
 func TestPassword_IsMeasuredInCharacters(t *testing.T) {
-	v := visit(t, newSite(t, newFake())).get("/signup")
+	v := visit(t, newSite(t, newPeople(t))).get("/signup")
 	form := v.tokens()
 	form.Set("email", "a@example.com")
 	form.Set("password", strings.Repeat("眼", 10))
@@ -59,8 +60,8 @@ func TestPassword_IsMeasuredInCharacters(t *testing.T) {
 }
 
 func TestSignIn_FailuresLookTheSame(t *testing.T) {
-	f := newFake()
-	f.people["a@example.com"] = "correct horse battery"
+	f := newPeople(t)
+	f.add("a@example.com")
 	v := visit(t, newSite(t, f))
 	answers := map[string]bool{}
 	for _, email := range []string{"a@example.com", "b@example.com"} {
@@ -85,14 +86,16 @@ func TestSignIn_FailuresLookTheSame(t *testing.T) {
 
 func TestSignIn_IsLimitedPerAddress(t *testing.T) {
 	address := "192.0.2.1"
-	v := visit(t, newSite(t, newFake(), func(o *Options) { o.ClientIP = func(*http.Request) string { return address } }))
+	v := visit(t, newSite(t, newPeople(t), func(o *Options) { o.ClientIP = func(*http.Request) string { return address } }))
 	v.get("/signin")
 	form := v.tokens()
 	form.Set("email", "a@example.com")
 	form.Set("password", "wrong horse battery")
-	for range signInsPerMinute {
+	for i := range signInsPerMinute {
+		form.Set("email", fmt.Sprintf("a%d@example.com", i))
 		v.post("/signin", form).want(http.StatusUnprocessableEntity)
 	}
+	form.Set("email", "a@example.com")
 	v.post("/signin", form).want(http.StatusTooManyRequests, "Too many attempts")
 	if v.header.Get("Retry-After") == "" {
 		t.Error("Retry-After is missing")
@@ -102,7 +105,7 @@ func TestSignIn_IsLimitedPerAddress(t *testing.T) {
 }
 
 func TestSignIn_ChangesCookieAndToken(t *testing.T) {
-	site := newSite(t, newFake())
+	site := newSite(t, newPeople(t))
 	v := visit(t, site).get("/signup")
 	before, u := v.tokens().Get("csrf"), mustURL(site.URL)
 	cookie := v.client.Jar.Cookies(u)[0].Value
@@ -119,7 +122,7 @@ func TestSignIn_ChangesCookieAndToken(t *testing.T) {
 
 // A user who signs up or in without coming from another page continues on the dashboard, if there is one.
 func TestSignIn_LeadsToTheDashboard(t *testing.T) {
-	site, _ := dashboardSite(t, newFakeDashboard())
+	site := dashboardSite(t, newDashboardWorld(t))
 	v := visit(t, site).get("/signup").signUp("new@example.org", "/").want(http.StatusOK, "First steps")
 	to := func(want string) {
 		t.Helper()
@@ -141,12 +144,12 @@ func TestSignIn_LeadsToTheDashboard(t *testing.T) {
 		v.post("/signin"+next, form).want(http.StatusSeeOther)
 		to(want)
 	}
-	without := visit(t, newSite(t, newFake())).get("/signup")
+	without := visit(t, newSite(t, newPeople(t))).get("/signup")
 	without.signUp("new@example.org", "/").want(http.StatusOK, "Signed in as")
 }
 
 func TestSignOut_ReturnsToTheCode(t *testing.T) {
-	v := visit(t, newSite(t, newFake(code))).get(page).signUp("a@example.com", page)
+	v := visit(t, newSite(t, newPeople(t, code))).get(page).signUp("a@example.com", page)
 	v.post(withNext("/signout", page), v.tokens()).want(http.StatusSeeOther)
 	v.get(v.header.Get("Location")).want(http.StatusOK, code, "Create account")
 }
@@ -172,7 +175,7 @@ func TestLocalPath_StaysOnThisSite(t *testing.T) {
 			t.Errorf("localPath(%q) = %q, want %q", next, got, want)
 		}
 	}
-	v := visit(t, newSite(t, newFake())).get("/signup?next=" + url.QueryEscape("//evil.example"))
+	v := visit(t, newSite(t, newPeople(t))).get("/signup?next=" + url.QueryEscape("//evil.example"))
 	form := v.tokens()
 	form.Set("email", "a@example.com")
 	form.Set("password", "correct horse battery")

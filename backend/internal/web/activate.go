@@ -140,6 +140,11 @@ func (w *Web) pending(c *call, code string) (link.Code, error) {
 	return req, err
 }
 
+// isCodeGone reports whether a code is unknown, expired or used. Pages must not distinguish these cases.
+func isCodeGone(err error) bool {
+	return isAny(err, []error{link.ErrUnknown, link.ErrExpired, link.ErrDenied, link.ErrNotPending})
+}
+
 // countWrong counts a code that needs no lookup as a wrong one.
 func (w *Web) countWrong(c *call) {
 	ip := w.ClientIP(c.Request)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/service-dev/service/backend/internal/link"
 )
 
 const (
@@ -17,23 +19,23 @@ const (
 )
 
 func TestActivation_SignUpAndApprove(t *testing.T) {
-	f := newFake(code)
+	f := newPeople(t, code)
 	v := visit(t, newSite(t, f)).get(page).want(http.StatusOK, code, "Create account", "Deny")
 	v.signUp("ada@example.com", page).want(http.StatusOK, code, "Approve", "Deny", "ada@example.com", "Not you?")
 	v.post("/activate/approve?code="+code, v.tokens()).want(http.StatusSeeOther)
 	v.get(v.header.Get("Location")).want(http.StatusOK, "Return to your agent")
-	if f.approved[code] != "id-ada@example.com" {
-		t.Errorf("approved by %q, want ada", f.approved[code])
+	if f.approver(code) != "ada@example.com" {
+		t.Errorf("approved by %q, want ada", f.approver(code))
 	}
 	v.get(page).want(http.StatusNotFound, "you are done: return to your agent")
 }
 
 func TestActivation_DenyWithoutAccount(t *testing.T) {
-	f := newFake(code)
+	f := newPeople(t, code)
 	v := visit(t, newSite(t, f)).get(page)
 	v.post("/activate/deny?code="+code, v.tokens()).want(http.StatusSeeOther)
 	v.get(v.header.Get("Location")).want(http.StatusOK, "Denied")
-	if !f.denied[code] {
+	if f.code(code).State != link.Denied {
 		t.Error("the code was not denied")
 	}
 }
@@ -41,7 +43,7 @@ func TestActivation_DenyWithoutAccount(t *testing.T) {
 // A browser that has not opened the page of a code can neither approve nor deny it, even if it is signed in and has
 // its own tokens.
 func TestActivation_OtherBrowserCannotDecide(t *testing.T) {
-	f := newFake(code, "BBBB-CCCC")
+	f := newPeople(t, code, "BBBB-CCCC")
 	site := newSite(t, f)
 	a := visit(t, site).get(page).signUp("a@example.com", page)
 	seenByA := a.tokens().Get("seen")
@@ -57,23 +59,23 @@ func TestActivation_OtherBrowserCannotDecide(t *testing.T) {
 			}
 		}
 	}
-	if len(f.approved)+len(f.denied) != 0 {
+	if f.count("device_codes WHERE state <> 'pending'") != 0 {
 		t.Fatal("a refused request approved or denied the code")
 	}
 	a.post("/activate/approve?code="+code, a.tokens()).want(http.StatusSeeOther)
-	if f.approved[code] != "id-a@example.com" {
+	if f.approver(code) != "a@example.com" {
 		t.Error("the approval by browser A had no effect")
 	}
 }
 
 // The right cookie and the right code are not enough for a cross-site POST.
 func TestCrossSitePost_ChangesNothing(t *testing.T) {
-	f := newFake(code)
+	f := newPeople(t, code)
 	site := newSite(t, f)
 	v := visit(t, site).get(page)
 	beforeLogin := v.tokens()
 	v.signUp("a@example.com", page)
-	good, before := v.tokens(), f.writeCount()
+	good, before := v.tokens(), f.written()
 	foreign := visit(t, site).get(page).tokens()
 	without := url.Values{"seen": good["seen"]}
 	mixed := url.Values{"seen": good["seen"], "csrf": foreign["csrf"]}
@@ -98,18 +100,18 @@ func TestCrossSitePost_ChangesNothing(t *testing.T) {
 			}
 		}
 	}
-	if f.writeCount() != before {
-		t.Errorf("refused requests wrote %d times, want 0", f.writeCount()-before)
+	if got := f.written(); got != before {
+		t.Errorf("refused requests changed the counts of rows from %s to %s", before, got)
 	}
 	v.get(page).want(http.StatusOK, "Approve")
 }
 
 func TestGet_ChangesNothing(t *testing.T) {
-	f := newFake(code)
+	f := newPeople(t, code)
 	site := newSite(t, f)
 	v := visit(t, site).get(page).signUp("a@example.com", page)
 	query := "?code=" + code + "&" + v.tokens().Encode()
-	before := f.writeCount()
+	before := f.written()
 	for _, path := range []string{
 		"/", page, "/activate", "/signin", "/signup", "/signout", "/privacy", "/activate/approve" + query,
 		"/activate/deny" + query, "/activate/approved", "/activate/denied", "/nowhere",
@@ -121,8 +123,8 @@ func TestGet_ChangesNothing(t *testing.T) {
 			}
 		}
 	}
-	if f.writeCount() != before {
-		t.Errorf("GET and HEAD requests wrote %d times, want 0", f.writeCount()-before)
+	if got := f.written(); got != before {
+		t.Errorf("GET and HEAD requests changed the counts of rows from %s to %s", before, got)
 	}
 	v.get(page).want(http.StatusOK, "Approve")
 }
@@ -130,7 +132,7 @@ func TestGet_ChangesNothing(t *testing.T) {
 // The page names the requester, shows the code as text but never in an input, and has visible buttons for both
 // decisions.
 func TestActivation_ShowsTheRequester(t *testing.T) {
-	site := newSite(t, newFake(code))
+	site := newSite(t, newPeople(t, code))
 	v := visit(t, site)
 	for _, signedIn := range []bool{false, true} {
 		if signedIn {
@@ -165,7 +167,7 @@ func TestActivation_ComparesOnlyKnownAddresses(t *testing.T) {
 		"nobody tells":   {"192.0.2.7", nil, "(maybe a proxy&#39;s)"},
 		"another's, own": {"192.0.2.8", func(*http.Request) bool { return true }, ""},
 	} {
-		v := visit(t, newSite(t, newFake(code), func(o *Options) {
+		v := visit(t, newSite(t, newPeople(t, code), func(o *Options) {
 			o.ClientIP, o.AddressKnown = func(*http.Request) string { return tc.address }, tc.known
 		})).get(page).want(http.StatusOK, "192.0.2.7")
 		for _, note := range []string{"same as this browser", "maybe a proxy"} {
@@ -177,11 +179,8 @@ func TestActivation_ComparesOnlyKnownAddresses(t *testing.T) {
 }
 
 func TestActivation_DoesNotEchoScript(t *testing.T) {
-	f := newFake(code)
-	r := f.pending[code]
-	r.Requester.Host = `<script>alert(1)</script>`
-	r.Requester.Client = "nice\u202eevil\x1b[31m\n"
-	f.pending[code] = r
+	f := newPeople(t, code)
+	f.exec("UPDATE device_codes SET host = $1, client = $2", `<script>alert(1)</script>`, "nice\u202eevil\x1b[31m\n")
 	v := visit(t, newSite(t, f))
 	v.get("/activate?code="+url.QueryEscape(`"><script>alert(1)</script>`)).want(http.StatusBadRequest,
 		`value="&#34;&gt;&lt;script&gt;alert`)
@@ -195,7 +194,7 @@ func TestActivation_DoesNotEchoScript(t *testing.T) {
 }
 
 func TestActivation_InvalidCodesLookTheSame(t *testing.T) {
-	site := newSite(t, newFake(code))
+	site := newSite(t, newPeople(t, code))
 	v, other := visit(t, site), visit(t, site)
 	v.get(page)
 	v.post("/activate/deny?code="+code, v.tokens()).want(http.StatusSeeOther)
@@ -209,7 +208,7 @@ func TestActivation_InvalidCodesLookTheSame(t *testing.T) {
 
 // A browser session that saw a pending code sees the outcome of that code, but of no other.
 func TestActivation_SaysWhatBecameOfACodeThatWasShown(t *testing.T) {
-	f := newFake("BBBB-CCCC", "CCCC-DDDD", "DDDD-FFFF")
+	f := newPeople(t, "BBBB-CCCC", "CCCC-DDDD", "DDDD-FFFF")
 	site := newSite(t, f)
 	a, b := visit(t, site), visit(t, site)
 	open := func(v *visitor, code string) *visitor { return v.get("/activate?code=" + code) }
@@ -220,7 +219,7 @@ func TestActivation_SaysWhatBecameOfACodeThatWasShown(t *testing.T) {
 	open(b, "BBBB-CCCC").want(http.StatusNotFound, "This code was denied")
 	open(b, "CCCC-DDDD").want(http.StatusOK)
 	open(b, "BBBB-CCCC").want(http.StatusNotFound, "This code was denied") // an earlier code is remembered too
-	f.approved["CCCC-DDDD"] = "someone"
+	f.setState("CCCC-DDDD", link.Approved)
 	open(b, "CCCC-DDDD").want(http.StatusNotFound, "already used")
 	open(a, "CCCC-DDDD").want(http.StatusNotFound, "is not pending")
 	open(a, "DDDD-FFFF").want(http.StatusOK)
@@ -232,13 +231,12 @@ func TestActivation_SaysWhatBecameOfACodeThatWasShown(t *testing.T) {
 // A code may be valid for an hour. Afterwards the browser session that saw it learns that it has expired, until the
 // code is deleted.
 func TestActivation_RemembersACodeAsLongAsItMayBeValid(t *testing.T) {
-	now := time.Now()
-	f := newFake(code)
-	v := visit(t, newSite(t, f, func(o *Options) { o.Now = func() time.Time { return now } })).get(page).want(http.StatusOK)
+	f := newPeople(t, code)
+	v := visit(t, newSite(t, f)).get(page).want(http.StatusOK)
 	f.expire(code)
-	now = now.Add(61 * time.Minute)
+	f.pass(61 * time.Minute)
 	v.get(page).want(http.StatusNotFound, "This code has expired")
-	now = now.Add(codeFlowLife)
+	f.pass(codeFlowLife)
 	v.get(page).want(http.StatusNotFound, "This code is not pending")
 }
 
@@ -248,7 +246,7 @@ func TestActivation_RemembersSeveralCodes(t *testing.T) {
 	for _, letters := range "BCDFGHJKLM" {
 		codes = append(codes, "WWWW-BBB"+string(letters))
 	}
-	f := newFake(codes...)
+	f := newPeople(t, codes...)
 	v := visit(t, newSite(t, f))
 	for range 2 { // seeing a code again does not replace another one
 		for _, one := range codes[len(codes)-maxShown:] {
@@ -266,13 +264,14 @@ func TestActivation_RemembersSeveralCodes(t *testing.T) {
 
 // All others get the same answer, byte for byte, for every outcome of the code, even if they have no guesses left.
 func TestActivation_OneAnswerForEverybodyElse(t *testing.T) {
-	f := newFake("BBBB-CCCC", "CCCC-DDDD", "DDDD-FFFF", code)
+	f := newPeople(t, "BBBB-CCCC", "CCCC-DDDD", "DDDD-FFFF", code)
 	site := newSite(t, f)
 	seer, other := visit(t, site), visit(t, site)
 	for _, one := range []string{"BBBB-CCCC", "CCCC-DDDD", "DDDD-FFFF"} {
 		seer.get("/activate?code=" + one).want(http.StatusOK)
 	}
-	f.denied["BBBB-CCCC"], f.approved["CCCC-DDDD"] = true, "id-someone"
+	f.setState("BBBB-CCCC", link.Denied)
+	f.setState("CCCC-DDDD", link.Approved)
 	f.expire("DDDD-FFFF")
 	answers := map[string]string{}
 	for _, one := range []string{"LLLL-LLLL", "BBBB-CCCC", "CCCC-DDDD", "DDDD-FFFF", "wdjb-llll"} {
@@ -291,7 +290,7 @@ func TestActivation_OneAnswerForEverybodyElse(t *testing.T) {
 
 // Ten wrong codes a minute are allowed. After that, even a correct code gets the response for a wrong one.
 func TestActivation_GuessingIsThrottledWithTheSameAnswer(t *testing.T) {
-	f := newFake(code)
+	f := newPeople(t, code)
 	address := "192.0.2.1"
 	v := visit(t, newSite(t, f, func(o *Options) { o.ClientIP = func(*http.Request) string { return address } }))
 	wrong := v.get("/activate?code=BBBB-BBBB").want(http.StatusNotFound).page
@@ -311,7 +310,7 @@ func TestActivation_GuessingIsThrottledWithTheSameAnswer(t *testing.T) {
 // A malformed code is corrected in the form. It counts as a wrong code, and its page never reveals whether codes are
 // still looked up.
 func TestActivation_MalformedCode(t *testing.T) {
-	v := visit(t, newSite(t, newFake(code)))
+	v := visit(t, newSite(t, newPeople(t, code)))
 	for _, c := range []struct{ given, typed string }{
 		{"ABCD", "ABCD"}, {"WDJB-MJH", "WDJB-MJH"}, {"WDJB-MJHTT", "WDJB-MJHTT"}, {"WDJB-MJHA", "WDJB-MJHA"},
 		{"wdjb_mjht", "wdjb_mjht"}, {"\x00\u202ex", "x"}, {strings.Repeat("B", 300), strings.Repeat("B", 20)},
@@ -333,7 +332,7 @@ func TestActivation_MalformedCode(t *testing.T) {
 }
 
 func TestActivation_WithoutCode(t *testing.T) {
-	v := visit(t, newSite(t, newFake(code))).get("/activate").want(http.StatusOK, "Open the link your agent shows",
+	v := visit(t, newSite(t, newPeople(t, code))).get("/activate").want(http.StatusOK, "Open the link your agent shows",
 		`<form class="fields" action="/activate">`, `name="code"`)
 	v.get("/activate?code=wdjb-mjht+").want(http.StatusOK, ">"+code+"<")
 	if strings.Contains(v.page, `name="code"`) {
@@ -342,7 +341,7 @@ func TestActivation_WithoutCode(t *testing.T) {
 }
 
 func TestActivation_AcceptsAnySpelling(t *testing.T) {
-	v := visit(t, newSite(t, newFake(code)))
+	v := visit(t, newSite(t, newPeople(t, code)))
 	for _, form := range []string{"wdjbmjht", "wdjb+mjht", "WDJBMJHT", "wdjb-mjht", "Wdjb-MjHt", "+WDJB-MJHT+"} {
 		v.get("/activate?code="+form).want(http.StatusOK, ">"+code+"<")
 	}

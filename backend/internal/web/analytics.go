@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"context"
 	"maps"
 	"net/http"
 	"net/url"
@@ -13,11 +12,6 @@ import (
 
 	"github.com/service-dev/service/backend/internal/analytics"
 )
-
-// AnalyticsReports reports the usage of a shipped app. The project must belong to the account.
-type AnalyticsReports interface {
-	Report(ctx context.Context, account, project string, q analytics.Query) (analytics.Report, error)
-}
 
 // mountAnalytics adds the analytics page of a project.
 func (w *Web) mountAnalytics(mux *http.ServeMux) {

@@ -1,79 +1,98 @@
 package web
 
 import (
-	"context"
-	"fmt"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/service-dev/service/backend/internal/analytics"
+	"github.com/service-dev/service/backend/internal/secret"
 )
 
-// fakeCounts returns reports with the counts of one app, or without any counts.
-type fakeCounts struct {
-	empty, rough, unsliced bool
-	flawless               bool // there are no errors
-	asked                  *analytics.Query
+// counts describes what hello counted in 90 days. The zero value counts something of everything.
+type counts struct {
+	empty    bool
+	rough    bool // some counts are estimates
+	unsliced bool // more events named a platform than can be filtered
+	flawless bool // there are no errors
 }
 
-func (f fakeCounts) Report(_ context.Context, account, project string, q analytics.Query) (analytics.Report, error) {
-	*f.asked = q
-	if q.Filter.Platform == "plan9" {
-		return analytics.Report{}, fmt.Errorf("%w: the platform must be ios", analytics.ErrInvalid)
+// count stores the counts of hello.
+func (h *dashboardWorld) count(c counts) {
+	h.t.Helper()
+	if c.empty {
+		return
 	}
-	step := 24 * time.Hour
-	if q.Interval == analytics.Hour {
-		step = time.Hour
+	h.exec("INSERT INTO analytics_projects (id, account_id, app_id, used_day, used) VALUES (1, $1, $2, 0, 0)", adaID, hello)
+	const hours, days = analytics.SpanHour, analytics.SpanDay
+	today, now := then.Unix()/(24*60*60), then.Unix()/(60*60)
+	sum := func(span analytics.Span, at int64, kind analytics.Kind, name string, n int64) {
+		h.exec("INSERT INTO analytics_sums (project, span, at, kind, name, n) VALUES (1, $1, $2, $3, $4, $5)",
+			int(span), at, int(kind), name, n)
 	}
-	r := analytics.Report{Project: project, Interval: q.Interval, From: q.From.Truncate(step),
-		Reading: "Nothing was counted.", Estimated: f.rough}
-	for at := r.From; at.Before(q.To); at = at.Add(step) {
-		r.Series = append(r.Series, analytics.Point{At: at})
-	}
-	r.To = r.From.Add(time.Duration(len(r.Series)) * step)
-	r.Versions, r.Platforms, r.Unsliced = []string{"1.4.0", "1.10.0"}, []string{"ios", "web"}, f.unsliced
-	if f.empty || account != adaID || q.Filter.Version == "0.1" {
-		return r, nil
-	}
-	for i := range r.Series {
-		r.Series[i].Sessions, r.Series[i].ActiveInstalls, r.Series[i].Errors = int64(400+i), int64(90+i), int64(i%3)
-		r.Sessions += int64(400 + i)
-	}
-	if f.flawless {
-		for i := range r.Series {
-			r.Series[i].Errors = 0
+	for i := range int64(90) {
+		sum(days, today-i, analytics.KindTotal, analytics.Session, 406-i)
+		sum(days, today-i, analytics.KindTotal, analytics.TotalInstalls, max(96-i, 1))
+		if !c.flawless {
+			sum(days, today-i, analytics.KindTotal, analytics.Failure, (96-i)%3)
 		}
-		return r, nil
 	}
-	r.Events, r.Errors, r.PeakActiveInstalls, r.Reading = 1234567, 2, 97, "Sessions are up by 5 %."
-	r.ByError = []analytics.Count{{Name: "timeout", N: 2}}
-	r.ByVersion = []analytics.Count{{Name: "-1.4.0", N: 9}, {Name: "other", N: 1}}
-	r.ByDevice = []analytics.Count{{Name: "even_g1", N: 5000}, {Name: "prototype-7", N: 2}}
-	r.VersionUse = []analytics.VersionUse{{Version: "1.10.0", Sessions: 2000, Errors: 500}, {Version: "1.4.0", Sessions: 200,
-		Errors: 3}, {Version: "1.3.9", Errors: 7}}
-	return r, nil
+	for i := range int64(24) {
+		sum(hours, now-i, analytics.KindTotal, analytics.Session, 40+i)
+	}
+	sum(hours, now-24, analytics.KindTotal, analytics.Session, 1000)
+	if c.flawless {
+		return
+	}
+	for span, at := range map[analytics.Span]int64{hours: now, days: today} {
+		sum(span, at, analytics.KindTotal, analytics.Custom, 1_234_567)
+		sum(span, at-1, analytics.KindError, "timeout", 2)
+		sum(span, at, analytics.KindVersion, "-1.4.0", 9)
+		sum(span, at, analytics.KindVersion, "other", 1)
+		sum(span, at, analytics.KindDevice, "even_g1", 5000)
+		sum(span, at, analytics.KindDevice, "prototype-7", 2)
+	}
+	if c.rough {
+		sum(days, today, analytics.KindTotal, analytics.TotalSampled, 1)
+	}
+	if c.unsliced {
+		sum(days, today, analytics.KindPlatform, "ios", 1_000_000)
+	}
+	for _, s := range []struct {
+		version, platform, name string
+		n                       int
+	}{{"1.4.0", "ios", "timeout", 3}, {"1.10.0", "ios", analytics.Session, 1500}, {"1.10.0", "web", analytics.Session, 500},
+		{"1.10.0", "ios", analytics.Failure, 500}, {"1.4.0", "ios", analytics.Session, 150},
+		{"1.4.0", "web", analytics.Session, 50}, {"1.4.0", "ios", analytics.Failure, 3},
+		{"1.3.9", "ios", analytics.Failure, 7}} {
+		kind := analytics.KindTotal
+		if s.name == "timeout" {
+			kind = analytics.KindError
+		}
+		h.exec(`INSERT INTO analytics_slices (project, span, at, kind, version, platform, name, n)
+			VALUES (1, $1, $2, $3, $4, $5, $6, $7)`, int(days), today, int(kind), s.version, s.platform, s.name, s.n)
+	}
 }
 
-func countsSite(t *testing.T, f fakeCounts) (*visitor, *httptest.Server) {
+func countsSite(t *testing.T, c counts) (*visitor, *httptest.Server) {
 	t.Helper()
-	h := newFakeDashboard()
-	core := newFake()
-	core.people[ada], core.people["eve@example.org"] = password, password
-	site := newSite(t, core, func(o *Options) { o.Dashboard, o.HostedPages, o.Analytics = h.dashboard(), fakePages{h}, f })
+	h := newDashboardWorld(t)
+	h.count(c)
+	site := dashboardSite(t, h, func(o *Options) {
+		o.Analytics = analytics.New(analytics.Options{Store: analytics.NewStore(h.db), Now: h.now,
+			Hasher: secret.NewHasher(make([]byte, 32))})
+	})
 	return signedIn(t, site, ada), site
 }
 
 func TestAnalyticsPage(t *testing.T) {
-	var q analytics.Query
-	v, site := countsSite(t, fakeCounts{asked: &q})
+	v, site := countsSite(t, counts{})
 	const path = "/account/projects/com.example.hello/analytics"
-	v.get(path + "?range=24h").want(200)
-	if q.Interval != analytics.Hour || q.To.Sub(q.From) != 23*time.Hour {
-		t.Errorf("the query for 24 hours is %+v, want hours of one day", q)
+	if n := strings.Count(v.get(path+".csv?range=24h").want(200).page, "\n"); n != 25 {
+		t.Errorf("the file of 24 hours has %d lines, want a head and 24 hours", n)
 	}
-	for _, want := range []string{"Sessions are up by 5 %.", "1,234,567", "<svg", `role="img"`, "Errors by kind",
+	v.get(path + "?range=24h").want(200)
+	for _, want := range []string{"Sessions are up by 23 %", "1,234,567", "<svg", `role="img"`, "Errors by kind",
 		"timeout", "Numbers", "analytics.csv?range=24h&amp;list=errors", "No event named its platform.",
 		"Even G1", "prototype-7", "5,000"} {
 		if !strings.Contains(v.page, want) {
@@ -89,9 +108,8 @@ func TestAnalyticsPage(t *testing.T) {
 	if len(v.page) > 100_000 {
 		t.Errorf("the page for 90 days has %d bytes, want at most 100,000", len(v.page))
 	}
-	v.get(path + "?range=%27nonsense").want(200)
-	if q.To.Sub(q.From) != 6*24*time.Hour {
-		t.Errorf("an unknown range was queried as %+v, want 7 days", q)
+	if n := strings.Count(v.get(path+".csv?range=%27nonsense").want(200).page, "\n"); n != 8 {
+		t.Errorf("the file of an unknown range has %d lines, want a head and 7 days", n)
 	}
 	v.get("/account/projects/com.example.nobody/analytics").want(404)
 	signedIn(t, site, "eve@example.org").get(path).want(404)
@@ -100,8 +118,7 @@ func TestAnalyticsPage(t *testing.T) {
 
 // A chart without data is replaced by a sentence, and a rate of 0 has no bar.
 func TestAnalyticsPage_DrawsNoZeros(t *testing.T) {
-	var q analytics.Query
-	v, _ := countsSite(t, fakeCounts{asked: &q, flawless: true})
+	v, _ := countsSite(t, counts{flawless: true})
 	v.get("/account/projects/com.example.hello/analytics").want(200, "Errors by day", "None in this range.")
 	if n := strings.Count(v.page, `<svg class="chart"`); n != 2 {
 		t.Errorf("the page has %d charts, want those of sessions and installs", n)
@@ -114,13 +131,12 @@ func TestAnalyticsPage_DrawsNoZeros(t *testing.T) {
 }
 
 func TestAnalyticsFile(t *testing.T) {
-	var q analytics.Query
-	v, _ := countsSite(t, fakeCounts{asked: &q})
+	v, _ := countsSite(t, counts{})
 	const file = "/account/projects/com.example.hello/analytics.csv?range=7d"
 	v.get(file).want(200)
 	lines := strings.Split(strings.TrimSpace(v.page), "\n")
 	if len(lines) != 8 || lines[0] != "at,sessions,events,errors,active_installs" ||
-		!strings.HasSuffix(lines[7], "T00:00:00Z,406,0,0,96") {
+		!strings.HasSuffix(lines[7], "T00:00:00Z,406,1234567,0,96") {
 		t.Errorf("got the lines %q, want a head and seven days", lines)
 	}
 	v.get(file + "&list=versions").want(200)
@@ -131,14 +147,13 @@ func TestAnalyticsFile(t *testing.T) {
 }
 
 func TestAnalyticsWithoutCounts(t *testing.T) {
-	var q analytics.Query
-	v, _ := countsSite(t, fakeCounts{asked: &q, empty: true})
+	v, _ := countsSite(t, counts{empty: true})
 	v.get("/account/projects/com.example.hello/analytics").want(200)
 	if !strings.Contains(v.page, "curl ") || !strings.Contains(v.page, "/api/analytics") ||
 		strings.Contains(v.page, "<svg class=\"chart\"") {
 		t.Error("the page does not say how to get started")
 	}
-	v, _ = countsSite(t, fakeCounts{asked: &q, rough: true})
+	v, _ = countsSite(t, counts{rough: true})
 	v.get("/account/projects/com.example.hello/analytics").want(200)
 	if !strings.Contains(v.page, "estimates") {
 		t.Error("the page does not say that the numbers are estimates")
@@ -147,8 +162,7 @@ func TestAnalyticsWithoutCounts(t *testing.T) {
 
 // The filter is part of the query, of the range's links and of the files' URLs, and the page names it.
 func TestAnalyticsFilter(t *testing.T) {
-	var q analytics.Query
-	v, _ := countsSite(t, fakeCounts{asked: &q})
+	v, _ := countsSite(t, counts{})
 	const path = "/account/projects/com.example.hello/analytics"
 	v.get(path+"?range=30d").want(200, `<select id="version" name="version">`, `<option value="ios">iOS</option>`,
 		"Active installs by day")
@@ -160,18 +174,16 @@ func TestAnalyticsFilter(t *testing.T) {
 		`href="?platform=ios&amp;range=90d&amp;version=1.4.0"`, `name="range" value="30d"`,
 		"analytics.csv?platform=ios&amp;range=30d&amp;version=1.4.0&amp;list=errors", "All versions on iOS.",
 		"installs are counted for the whole app only", `href="?range=30d">Show everything`)
-	if q.Filter != (analytics.Slice{Version: "1.4.0", Platform: "ios"}) {
-		t.Errorf("the query has the filter %+v, want version and platform", q.Filter)
-	}
 	if strings.Contains(v.page, "Active installs by day") || strings.Contains(v.page, "busiest day") {
 		t.Error("the filtered page shows active installs, which are not counted by version")
 	}
 	v.get(path+"?version=0.1").want(200, "Nothing was counted for version 0.1", `<option value="0.1" selected>`)
-	v.get(path+"?platform=plan9").want(200, "does not exist", "use of the whole app", "1,234,567")
+	v.get(path+"?platform=plan9").want(200, "does not exist", "shows the whole app instead", "1,234,567")
 	v.get(path + ".csv?platform=plan9").want(404)
+	v.get(path+".csv?version=1.4.0&platform=ios").want(200, "T00:00:00Z,150,0,3\n")
 	v.get(path+".csv?platform=ios").want(200, "at,sessions,events,errors\n")
 	for _, incomplete := range []bool{false, true} {
-		v, _ := countsSite(t, fakeCounts{asked: &q, unsliced: incomplete})
+		v, _ := countsSite(t, counts{unsliced: incomplete})
 		v.get(path + "?platform=ios").want(200)
 		if strings.Contains(v.page, "before this server could filter") != incomplete {
 			t.Errorf("the page says that counts are missing: %t, want %t", !incomplete, incomplete)
@@ -180,8 +192,7 @@ func TestAnalyticsFilter(t *testing.T) {
 }
 
 func TestAnalyticsErrorRates(t *testing.T) {
-	var q analytics.Query
-	v, _ := countsSite(t, fakeCounts{asked: &q})
+	v, _ := countsSite(t, counts{})
 	const path = "/account/projects/com.example.hello/analytics"
 	v.get(path+"?version=1.4.0").want(200, "Errors per 100 sessions", "<td>2,000</td><td>500</td><td><strong>25</strong>",
 		"<td>200</td><td>3</td><td><strong>1.5</strong>", "no session", `class="chosen"`)
@@ -191,8 +202,7 @@ func TestAnalyticsErrorRates(t *testing.T) {
 
 // Today's column is hatched, and a legend explains why. Yesterday's is not.
 func TestAnalyticsMarksToday(t *testing.T) {
-	var q analytics.Query
-	v, _ := countsSite(t, fakeCounts{asked: &q})
+	v, _ := countsSite(t, counts{})
 	const path = "/account/projects/com.example.hello/analytics"
 	v.get(path+"?range=7d").want(200, "Hatched: today, counted until", "so far", "The last day is not over yet.")
 	if n := strings.Count(v.page, `<rect class="chart-open" fill="url(#plot-sessions-hatch)" x="`); n != 1 {

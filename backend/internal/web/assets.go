@@ -39,6 +39,11 @@ type asset struct {
 // content opens a body for one response. All responses share the bytes, because clients may read slowly.
 type content func() io.Reader
 
+const (
+	htmlType = "text/html; charset=utf-8"
+	pngType  = "image/png"
+)
+
 // inMemory returns the content of a body.
 func inMemory(body []byte) content {
 	return func() io.Reader { return bytes.NewReader(body) }

@@ -11,7 +11,7 @@ import (
 func TestActivation_ByKeyboard(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		t.Run(scheme, func(t *testing.T) {
-			f := newFake(code)
+			f := newPeople(t, code)
 			site := newSite(t, f)
 			s := &pageTest{t: t, ctx: newBrowser(t), site: site}
 			s.scheme(scheme)
@@ -43,8 +43,8 @@ func TestActivation_ByKeyboard(t *testing.T) {
 			s.see(`document.activeElement.id === "approve"`)
 			s.do(chromedp.KeyEvent(kb.Enter))
 			s.see(`document.body.innerText.includes("Approved.")`)
-			if f.approved[code] != "id-ada@example.org" {
-				t.Errorf("approved by %q, want the person", f.approved[code])
+			if f.approver(code) != "ada@example.org" {
+				t.Errorf("approved by %q, want the person", f.approver(code))
 			}
 			s.noObstacles(scheme + "-activate-approved")
 			s.do(chromedp.Navigate(site.URL + page))

@@ -12,8 +12,8 @@ import (
 func TestAssistant_DisablesVoicesOfOtherModels(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		t.Run(scheme, func(t *testing.T) {
-			h := newFakeDashboard()
-			site, _ := dashboardSite(t, h)
+			h := newDashboardWorld(t)
+			site := dashboardSite(t, h)
 			s := walkIn(t, site)
 			s.scheme(scheme)
 			s.do(chromedp.Navigate(site.URL+helloPath+"/assistant"), chromedp.Click("#voice-harbor"),
@@ -33,8 +33,8 @@ func TestAssistant_DisablesVoicesOfOtherModels(t *testing.T) {
 			}
 			s.do(chromedp.Click("#realtimeModel-swift"), chromedp.Click("#voice-ember"), chromedp.Submit("#voice-ember"))
 			s.see(`document.body.innerText.includes("Saved.")`)
-			if h.config.RealtimeModel != "swift" || h.config.Voice != "ember" {
-				t.Errorf("saved %+v, want Swift with Ember", h.config)
+			if h.config().RealtimeModel != "swift" || h.config().Voice != "ember" {
+				t.Errorf("saved %+v, want Swift with Ember", h.config())
 			}
 		})
 	}
@@ -42,8 +42,8 @@ func TestAssistant_DisablesVoicesOfOtherModels(t *testing.T) {
 
 // Without scripts, each voice lists its models, and the server refuses incompatible choices in plain words.
 func TestAssistant_ChecksVoicesWithoutScripts(t *testing.T) {
-	h := newFakeDashboard()
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	site := dashboardSite(t, h)
 	s := walkIn(t, site)
 	s.withoutScripts()
 	s.do(chromedp.Navigate(site.URL + helloPath + "/assistant"))
@@ -62,10 +62,10 @@ func TestAssistant_ChecksVoicesWithoutScripts(t *testing.T) {
 func TestCredentials_SayWhatTheyAreFor(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		t.Run(scheme, func(t *testing.T) {
-			h := newFakeDashboard()
-			h.secrets["openai"] = "sk-canary-wxyz"
-			h.credit.spendOnModels(then)
-			site, _ := dashboardSite(t, h)
+			h := newDashboardWorld(t)
+			h.setOpenAIKey()
+			h.spendOnModels()
+			site := dashboardSite(t, h)
 			s := walkIn(t, site)
 			s.scheme(scheme)
 			s.withoutScripts()

@@ -33,10 +33,10 @@ func (s *pageTest) frameChanges(before string) string {
 	return ""
 }
 
-func walkToPage(t *testing.T) (*pageTest, *fakeDashboard) {
+func walkToPage(t *testing.T) (*pageTest, *dashboardWorld) {
 	t.Helper()
-	h := newFakeDashboard()
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	site := dashboardSite(t, h)
 	return walkIn(t, site), h
 }
 
@@ -54,7 +54,7 @@ func TestConnectionPage_PreviewWithoutScripts(t *testing.T) {
 	if got := eval[string](s, `document.querySelector("#title").value`); !strings.Contains(got, " for cooks") {
 		t.Errorf("the title is %q, want what was entered", got)
 	}
-	if h.page.Version != 2 {
+	if h.page().Version != 2 {
 		t.Error("the preview saved the page")
 	}
 	if eval[bool](s, `document.querySelector("#accent-picker").checkVisibility()`) {
@@ -96,7 +96,7 @@ func TestConnectionPage_PreviewFollows(t *testing.T) {
 	if got := eval[int](s, `history.length`); got != entries {
 		t.Errorf("previews added %d entries to the history, want none", got-entries)
 	}
-	if h.page.Version != 2 {
+	if h.page().Version != 2 {
 		t.Error("the preview saved the page")
 	}
 }
@@ -123,10 +123,10 @@ func TestConnectionPage_AddsRows(t *testing.T) {
 			s.do(chromium.Type("#phrase-3", "stop"), chromedp.Click(`[value="add-toggle"]`))
 			s.see(`document.activeElement.id === "toggle-id-3"`)
 			s.noObstacles("connection-page-rows-" + strings.ReplaceAll(name, " ", "-"))
-			s.do(chromium.Type("#toggle-id-3", "loud"), chromium.Type("#toggle-label-3", "Louder\r")) // Enter saves
+			s.do(chromium.Type("#toggle-id-3", "calm"), chromium.Type("#toggle-label-3", "Calmer\r")) // Enter saves
 			s.see(`document.body.innerText.includes("Saved.")`)
-			if p := h.page; len(p.Phrases) != 3 || p.Phrases[2].Phrase != "stop" || !strings.Contains(p.Title, "for cooks") ||
-				p.Toggles[len(p.Toggles)-1].ID != "loud" {
+			if p := h.page(); len(p.Phrases) != 3 || p.Phrases[2].Phrase != "stop" || !strings.Contains(p.Title, "for cooks") ||
+				p.Toggles[len(p.Toggles)-1].ID != "calm" {
 				t.Errorf("saved the page %+v, want the added rows", p)
 			}
 		})
@@ -160,7 +160,8 @@ func TestConnectionPage_ShowsEveryProblem(t *testing.T) {
 			s.scheme(scheme)
 			s.withoutScripts()
 			s.do(chromedp.Navigate(s.site.URL + helloPath + "/connection-page"))
-			s.do(chromium.Type("#toggle-id-2", "not so"), chromium.Type("#supportUrl", "nowhere"),
+			s.do(chromium.Type("#toggle-id-2", "not so"), chromium.Type("#toggle-label-2", "Odd"),
+				chromium.Type("#supportUrl", "nowhere"),
 				chromium.Type("#privacyUrl", "http://example.org\r"))
 			s.see(`document.activeElement.id === "summary"`)
 			if got := eval[string](s, `document.activeElement.innerText`); !strings.Contains(got, "Correct 3 fields") {

@@ -5,7 +5,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -27,12 +26,10 @@ func walkIn(t *testing.T, site *httptest.Server) *pageTest {
 }
 
 // agentChange makes an agent change the voice.
-func agentChange(t *testing.T, h *fakeDashboard, voice string) {
+func agentChange(t *testing.T, h *dashboardWorld, voice string) {
 	t.Helper()
-	h.mu.Lock()
-	version := h.config.Version
-	h.mu.Unlock()
-	if _, _, err := (fakeAssistant{h}).Change(context.Background(), adaID, hello,
+	version := h.config().Version
+	if _, _, err := h.assistant.Change(context.Background(), adaID, hello,
 		assistant.Change{Version: version, Voice: &voice}, audit.Agent("link1")); err != nil {
 		t.Fatal(err)
 	}
@@ -40,9 +37,9 @@ func agentChange(t *testing.T, h *fakeDashboard, voice string) {
 
 // A user changes a grant, creates and revokes a key, and undoes a change made by an agent.
 func TestDashboard_WalkThrough(t *testing.T) {
-	h := newFakeDashboard()
+	h := newDashboardWorld(t)
 	agentChange(t, h, "harbor")
-	site, _ := dashboardSite(t, h)
+	site := dashboardSite(t, h)
 	s := walkIn(t, site)
 	click := func(selector, then string) {
 		t.Helper()
@@ -54,33 +51,34 @@ func TestDashboard_WalkThrough(t *testing.T) {
 	click(`form[action="/account/mcp-access"] button.quiet:not([name])`, `document.querySelector("#com\\.example\\.hello")`)
 	s.do(chromedp.Click(`#com\.example\.hello .level:last-of-type input[value=off]`))
 	click(`#com\.example\.hello button`, `document.body.innerText.includes("It applies from")`)
-	g, _ := fakeGrants{h}.Of(s.ctx, adaID, hello)
-	if g.Analytics != grants.Off || g.Credentials != grants.ReadWrite {
+	g, err := h.grants.Of(s.ctx, adaID, hello)
+	if err != nil || g.Analytics != grants.Off || g.Credentials != grants.ReadWrite {
 		t.Errorf("got grants %+v, want only analytics off", g)
 	}
 
 	s.do(chromedp.Navigate(site.URL + "/account/projects/" + hello))
 	s.do(chromium.Type("#key-name", "nightly"))
-	click(`form[action$="/keys"] button`, `document.querySelector("#key")?.value.includes("canary")`)
+	click(`form[action$="/keys"] button`, `document.querySelector("#key")?.value.startsWith("spk_")`)
+	key := eval[string](s, `document.querySelector("#key").value`)
 	s.do(chromedp.Navigate(site.URL + "/account/projects/" + hello))
-	if html := eval[string](s, `document.documentElement.outerHTML`); strings.Contains(html, "canary") ||
+	if html := eval[string](s, `document.documentElement.outerHTML`); strings.Contains(html, key) ||
 		!strings.Contains(html, "nightly") {
 		t.Error("the new key is shown again or not listed")
 	}
-	click(`a[href$="/keys/key2/revoke"]`, `document.querySelector("h1").innerText.includes("nightly")`)
+	click(`a[href="`+h.newestKey()+`/revoke"]`, `document.querySelector("h1").innerText.includes("nightly")`)
 	click(`main button`, `document.body.innerText.includes("The key is revoked")`)
 
 	click(`.account-nav a[href="/account/audit"]`, `location.pathname === "/account/audit"`)
 	click(`form[action$="/undo"] button`, `document.body.innerText.includes("Undone.")`)
-	if c, _ := (fakeAssistant{h}).Get(s.ctx, adaID, hello); c.Voice != "ember" {
+	if c := h.config(); c.Voice != "ember" {
 		t.Errorf("the voice is %s after the undo, want ember", c.Voice)
 	}
 }
 
 // Responses to forms are accessible as well: a key shown once, invalid values, a conflict.
 func TestForms_AreAccessible(t *testing.T) {
-	h := newFakeDashboard()
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	site := dashboardSite(t, h)
 	s := walkIn(t, site)
 	look := func(name string) {
 		t.Helper()
@@ -134,16 +132,18 @@ var dashboardPages = []struct{ name, path string }{
 func TestDashboard_IsAccessible(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		t.Run(scheme, func(t *testing.T) {
-			h := newFakeDashboard()
+			h := newDashboardWorld(t)
 			agentChange(t, h, "harbor")
-			h.secrets["openai"] = "sk-canary-wxyz"
-			h.credit.spend(60)
-			h.credit.spendOnModels(time.Now())
-			h.servers = &fakeServers{fakeDashboard: h, list: []gateway.LocalServer{
-				{ID: "ollama", BaseURL: "http://localhost:11434/v1", Models: []string{"llama3.2:1b"}, Keyed: true, Checked: then},
-				{ID: "vllm", BaseURL: "http://192.168.1.20:8000/v1", Checked: then,
-					Problem: "it does not answer: start it, then check again"}}}
-			site, _ := dashboardSite(t, h)
+			h.setOpenAIKey()
+			h.spend(60)
+			h.spendOnModels()
+			h.allowServers()
+			h.addServers(
+				gateway.LocalServer{ID: "ollama", BaseURL: "http://localhost:11434/v1", Models: []string{"llama3.2:1b"},
+					Keyed: true, Checked: then},
+				gateway.LocalServer{ID: "vllm", BaseURL: "http://192.168.1.20:8000/v1", Checked: then,
+					Problem: "it does not answer: start it, then check again"})
+			site := dashboardSite(t, h)
 			s := walkIn(t, site)
 			s.scheme(scheme)
 			for _, p := range dashboardPages {

@@ -10,7 +10,7 @@ import (
 
 // TestBrowser_Docs finds a section with the keyboard alone, copies its code, and turns the page.
 func TestBrowser_Docs(t *testing.T) {
-	s := &pageTest{t: t, site: newSite(t, newFake()), ctx: newBrowser(t)}
+	s := &pageTest{t: t, site: newSite(t, newPeople(t)), ctx: newBrowser(t)}
 	s.do(chromedp.Navigate(s.site.URL + "/docs"))
 	s.see(`document.querySelector(".docs-search input")`)
 	s.do(chromedp.KeyEvent("/"), chromedp.KeyEvent("scroll a list"), chromedp.KeyEvent(kb.Enter))

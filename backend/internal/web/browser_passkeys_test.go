@@ -5,10 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,74 +13,22 @@ import (
 	"github.com/chromedp/cdproto/webauthn"
 	"github.com/chromedp/chromedp"
 
-	"github.com/service-dev/service/backend/internal/audit"
-	"github.com/service-dev/service/backend/internal/passkey"
 	"github.com/service-dev/service/test/chromium"
 )
 
-// keyStore keeps ada's passkeys in memory for the real passkey service.
-type keyStore struct {
-	mu   sync.Mutex
-	keys []passkey.Stored
-}
-
-func (s *keyStore) PasskeyHolder(_ context.Context, id string) (passkey.Holder, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if id != "id-ada@example.org" {
-		return passkey.Holder{}, passkey.ErrUnknown
-	}
-	return passkey.Holder{ID: id, Email: "ada@example.org", Active: true, Passkeys: slices.Clone(s.keys)}, nil
-}
-
-func (s *keyStore) TryCeremony(context.Context, string, time.Time, time.Time, int) (bool, error) {
-	return true, nil
-}
-
-func (s *keyStore) InsertPasskey(_ context.Context, p passkey.Stored, _ int, _ string, _ audit.Entry) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.keys = append(s.keys, p)
-	return nil
-}
-
-func (s *keyStore) UsePasskey(_ context.Context, p passkey.Stored, was uint32, _ string) (bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, k := range s.keys {
-		if k.ID == p.ID && k.SignCount == was {
-			s.keys[i] = p
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-func (s *keyStore) DeletePasskey(_ context.Context, id string, _ audit.Entry) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.keys = slices.DeleteFunc(s.keys, func(k passkey.Stored) bool { return k.ID == id })
-	return nil
-}
-
-// newPasskeyStage returns a browser with a virtual authenticator, on a site with the real passkey service. WebAuthn
-// requires a host name, so the site is localhost.
-func newPasskeyStage(t *testing.T, change ...func(*Options)) (*pageTest, webauthn.AuthenticatorID) {
+// newPasskeyStage adds ada, and returns a browser with a virtual authenticator. WebAuthn requires a host name, so the
+// site is localhost.
+func newPasskeyStage(t *testing.T, f *people, change ...func(*Options)) (*pageTest, webauthn.AuthenticatorID) {
 	t.Helper()
-	f := newFakeSettings()
-	f.people["ada@example.org"] = adaPassword
+	f.add("ada@example.org")
 	site := httptest.NewUnstartedServer(nil)
 	_, port, err := net.SplitHostPort(site.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	url := "http://localhost:" + port
-	keys, err := passkey.New(passkey.Options{Store: &keyStore{}, SiteURL: url, Key: make([]byte, 32)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	site.Config.Handler = newWeb(t, f.fakeAccounts, append([]func(*Options){f.all,
-		func(o *Options) { o.Passkeys, o.SiteURL = keys, url }}, change...)...)
+	f.usePasskeys(url)
+	site.Config.Handler = newWeb(t, f, append([]func(*Options){func(o *Options) { o.SiteURL = url }}, change...)...)
 	site.Start()
 	t.Cleanup(site.Close)
 	site.URL = url
@@ -106,7 +51,7 @@ func newPasskeyStage(t *testing.T, change ...func(*Options)) (*pageTest, webauth
 }
 
 func TestPasskey_RegisterUseAndRemove(t *testing.T) {
-	s, authenticator := newPasskeyStage(t)
+	s, authenticator := newPasskeyStage(t, newSignIns(t, code))
 	s.signInAsAda()
 	s.do(chromium.Type("#passkey-name", "my laptop"), chromedp.Click("form[data-passkey] button"))
 	s.see(`document.querySelector("[role=status]")?.innerText.includes("The passkey is added") && document.body.innerText.includes("my laptop")`)
@@ -146,8 +91,8 @@ func TestPasskey_RegisterUseAndRemove(t *testing.T) {
 }
 
 func TestPasskeys_NotOfferedWithoutScript(t *testing.T) {
-	f := newFakeSettings()
-	v := visit(t, newSite(t, f.fakeAccounts, f.all)).get("/signin").want(http.StatusOK)
+	f := newSignIns(t, code)
+	v := visit(t, newSite(t, f)).get("/signin").want(http.StatusOK)
 	if !strings.Contains(v.page, `data-begin="/signin/passkey/begin" hidden>`) {
 		t.Error("the passkey button is visible without its script")
 	}
@@ -155,20 +100,13 @@ func TestPasskeys_NotOfferedWithoutScript(t *testing.T) {
 
 // If the sign-in is no longer recent when the form is sent, the form asks for the password in place and keeps the name.
 func TestPasskey_AsksForThePasswordInPlace(t *testing.T) {
-	var late atomic.Bool
-	s, _ := newPasskeyStage(t, func(o *Options) {
-		o.Now = func() time.Time {
-			if late.Load() {
-				return time.Now().Add(freshSignIn + time.Minute)
-			}
-			return time.Now()
-		}
-	})
+	f := newSignIns(t, code)
+	s, _ := newPasskeyStage(t, f)
 	s.signInAsAda()
 	if eval[bool](s, `document.querySelector("[data-password]").checkVisibility()`) {
 		t.Error("the form asks for the password after a recent sign-in")
 	}
-	late.Store(true)
+	f.pass(freshSignIn + time.Minute)
 	const button = "form[data-passkey] button"
 	s.do(chromium.Type("#passkey-name", "my laptop"), chromedp.Click(button))
 	s.see(`document.activeElement.id === "passkey-password" && document.querySelector("[data-trouble]").innerText.includes("Enter your current password")`)

@@ -2,8 +2,7 @@ package web
 
 import (
 	"context"
-	"net/http"
-	"net/http/httptest"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -14,16 +13,16 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/service-dev/service/backend/internal/account"
-	"github.com/service-dev/service/backend/internal/passkey"
 	"github.com/service-dev/service/test/chromium"
+	"github.com/service-dev/service/test/oidctest"
 )
 
-// newSettingsPageTest returns a browser on the sign-in pages, and the fake services behind them.
-func newSettingsPageTest(t *testing.T, change ...func(*Options)) (*pageTest, *fakeSettings) {
+// newSettingsPageTest returns a browser on the sign-in pages, and the services behind them.
+func newSettingsPageTest(t *testing.T, change ...func(*Options)) (*pageTest, *people) {
 	t.Helper()
-	f := newFakeSettings()
-	f.people["ada@example.org"] = adaPassword
-	s := &pageTest{t: t, site: newSite(t, f.fakeAccounts, append([]func(*Options){f.all}, change...)...)}
+	f := newSignIns(t, code)
+	f.add("ada@example.org")
+	s := &pageTest{t: t, site: newSite(t, f, change...)}
 	s.ctx = newBrowser(t)
 	return s, f
 }
@@ -96,14 +95,7 @@ func TestFormErrors_LinkToTheirFields(t *testing.T) {
 
 func TestProvider_IsReachedWithUnchangedPolicy(t *testing.T) {
 	s, f := newSettingsPageTest(t)
-	f.identity.Provider, f.identity.Subject, f.identity.Email, f.identity.EmailVerified = "acme", "s1", "bob@example.org",
-		true
-	provider := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { // another origin
-		http.Redirect(rw, r, r.URL.Query().Get("redirect_uri")+"?code=c0de&state="+r.URL.Query().Get("state"),
-			http.StatusSeeOther)
-	}))
-	t.Cleanup(provider.Close)
-	f.site = provider.URL
+	f.acme().Be(oidctest.Person{Subject: "s1", Email: "bob@example.org", EmailVerified: true}) // another origin
 	s.open("/signup")
 	s.do(chromedp.Click("form[action='/signin/oidc/acme'] button"))
 	s.see(`document.querySelector("h1").textContent.startsWith("Create an account with Acme")`)
@@ -130,25 +122,24 @@ func TestSettings_AreAccessible(t *testing.T) {
 		}
 		s.do(chromedp.EmulateViewport(1280, 800))
 	}
-	f.tokens["sml_one"] = "id-ada@example.org"
+	id, one := idOf("ada@example.org"), f.verifyToken(idOf("ada@example.org"))
 	for name, path := range map[string]string{"signin": "/signin", "signup": "/signup", "forgot": "/forgot",
-		"sent": "/forgot/sent", "signup-sent": "/signup/sent", "signup-confirm": "/signup/confirm?token=sml_signup",
-		"reset":  "/reset?token=sml_one",
-		"verify": "/verify?token=sml_one", "too-late": callback, "goodbye": "/goodbye", "activation": page} {
+		"sent": "/forgot/sent", "signup-sent": "/signup/sent", "signup-confirm": "/signup/confirm?token=x",
+		"reset":  "/reset?token=" + one,
+		"verify": "/verify?token=" + one, "too-late": callback, "goodbye": "/goodbye", "activation": page} {
 		s.open(path)
 		check(name)
 	}
 	s.signInAsAda()
-	f.keys = []passkey.Passkey{{ID: "k1", Name: "my laptop", CreatedAt: time.Now().Add(-80 * time.Hour),
-		UsedAt: time.Now().Add(-2 * time.Hour)}, {ID: "k2", Name: strings.Repeat("long", 15), CreatedAt: time.Now()}}
-	f.identities["id-ada@example.org"] = []account.LinkedIdentity{{Provider: "acme", Subject: "s1",
-		Email: "a.l@acme.example", LinkedAt: time.Now()}}
-	if _, err := f.OpenSession(t.Context(), "id-ada@example.org",
-		account.Visit{Method: account.ByPasskey, UserAgent: "Mozilla/5.0 (iPhone) Safari/604",
-			IP: "2001:db8:85a3:8d3:1319:8a2e:370:7348"}); err != nil {
-		t.Fatal(err)
+	for i, name := range []string{"my laptop", strings.Repeat("long", 15)} {
+		f.exec(`INSERT INTO passkeys (id, account_id, credential_id, name, credential, sign_count, created_at, used_at, host)
+			VALUES ($1, $2, $1, $3, '{}', 0, $4, $5, 'glasses.example')`, fmt.Sprint("k", i), id, name,
+			f.now().Add(-80*time.Hour).UnixMilli(), f.now().Add(-2*time.Hour).UnixMilli())
 	}
-	s.open("/verify?token=sml_one")
+	f.link(id, "acme", "s1", "a.l@acme.example")
+	f.openSession(id, account.Visit{Method: account.ByPasskey, UserAgent: "Mozilla/5.0 (iPhone) Safari/604",
+		IP: "2001:db8:85a3:8d3:1319:8a2e:370:7348"})
+	s.open("/verify?token=" + one)
 	check("verify-signed-in")
 	s.open(settingsPath)
 	check("settings")
@@ -156,7 +147,7 @@ func TestSettings_AreAccessible(t *testing.T) {
 	check("settings-open")
 	s.open(settingsPath + "/delete")
 	check("delete")
-	f.mail = false
+	f.box.off = true
 	s.open("/forgot")
 	check("forgot-nomail")
 }

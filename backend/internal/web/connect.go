@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -9,15 +8,9 @@ import (
 	"github.com/service-dev/service/backend/internal/connpage"
 )
 
-// HostedPages finds the hosted connection pages. It returns the errors of package connpage.
-type HostedPages interface {
-	Get(ctx context.Context, account, project string) (connpage.Page, error)
-	ByPageID(ctx context.Context, id string) (connpage.Page, error)
-}
-
 // mountConnect adds the hosted connection pages and their preview in the dashboard.
 func (w *Web) mountConnect(mux *http.ServeMux) {
-	if w.HostedPages == nil {
+	if w.Dashboard == nil {
 		return
 	}
 	mux.Handle("GET /connect/{pageId}", http.HandlerFunc(w.connect))
@@ -27,7 +20,7 @@ func (w *Web) mountConnect(mux *http.ServeMux) {
 
 // connect serves a page to anyone who has its URL, inside any app or site. It identifies no user and sets no cookie.
 func (w *Web) connect(rw http.ResponseWriter, r *http.Request) {
-	p, err := w.HostedPages.ByPageID(r.Context(), r.PathValue("pageId"))
+	p, err := w.Dashboard.Pages.ByPageID(r.Context(), r.PathValue("pageId"))
 	var d connpage.Document
 	if err == nil {
 		d, err = connpage.Render(p, connpage.Live)
@@ -48,7 +41,7 @@ func (w *Web) connect(rw http.ResponseWriter, r *http.Request) {
 // connectPreview shows the page of one of the account's projects, with sample data and no script, for a frame in the
 // dashboard.
 func (w *Web) connectPreview(c *call) error {
-	p, err := w.HostedPages.Get(c.Context(), c.account.ID, c.PathValue("id"))
+	p, err := w.Dashboard.Pages.Get(c.Context(), c.account.ID, c.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -61,7 +54,7 @@ func (w *Web) enteredPreview(c *call) error {
 	if !c.isSignedIn() {
 		return c.redirect("/signin?next=" + url.QueryEscape("/account"))
 	}
-	p, err := w.HostedPages.Get(c.Context(), c.account.ID, c.PathValue("id"))
+	p, err := w.Dashboard.Pages.Get(c.Context(), c.account.ID, c.PathValue("id"))
 	if err != nil {
 		return err
 	}

@@ -1,41 +1,18 @@
 package web
 
 import (
-	"context"
 	"net/http"
 	"strings"
 	"testing"
-
-	"github.com/service-dev/service/backend/internal/connpage"
 )
 
-// hostedFake serves the page of ada's only project.
-type hostedFake struct{ title string }
-
+// hostedID is the ID of hello's connection page.
 const hostedID = "cp_abcdefghij234567abcd"
 
-func (f *hostedFake) page() connpage.Page {
-	return connpage.Page{Project: "com.example.app", PageID: hostedID, Title: f.title, Theme: "auto", Accent: "#0b6b68",
-		Toggles: []connpage.Toggle{{ID: "captions", Label: "Captions", On: true}}}
-}
-
-func (f *hostedFake) Get(_ context.Context, account, project string) (connpage.Page, error) {
-	if account != "id-ada@example.com" || project != "com.example.app" {
-		return connpage.Page{}, connpage.ErrNotFound
-	}
-	return f.page(), nil
-}
-
-func (f *hostedFake) ByPageID(_ context.Context, id string) (connpage.Page, error) {
-	if id != hostedID {
-		return connpage.Page{}, connpage.ErrNotFound
-	}
-	return f.page(), nil
-}
-
 func TestHostedConnectionPage(t *testing.T) {
-	f := &hostedFake{title: "Sous-chef <script>"}
-	v := visit(t, newSite(t, newFake(), func(o *Options) { o.HostedPages = f }))
+	h := newDashboardWorld(t)
+	h.setTitle("Sous-chef <script>")
+	v := visit(t, dashboardSite(t, h))
 	v.get("/connect/"+hostedID).want(http.StatusOK, "Sous-chef &lt;script&gt;", "<script>")
 	policy := v.header.Get("Content-Security-Policy")
 	for _, part := range []string{"default-src 'none'", "script-src 'sha256-", "style-src 'sha256-", "frame-ancestors *"} {
@@ -58,7 +35,7 @@ func TestHostedConnectionPage(t *testing.T) {
 		v.do(req).want(want)
 	}
 	ask(http.StatusNotModified)
-	f.title = "Chef"
+	h.setTitle("Chef")
 	ask(http.StatusOK)
 	for _, id := range []string{"cp_aaaaaaaaaaaaaaaaaaaa", "x", "%00"} {
 		v.get("/connect/" + id).want(http.StatusNotFound)
@@ -66,17 +43,19 @@ func TestHostedConnectionPage(t *testing.T) {
 }
 
 func TestPreview_OnlyForItsAccount(t *testing.T) {
-	site := newSite(t, newFake(), func(o *Options) { o.HostedPages = &hostedFake{title: "Sous-chef"} })
-	const preview = "/account/projects/com.example.app/connection-page/preview"
+	h := newDashboardWorld(t)
+	h.setTitle("Sous-chef")
+	site := dashboardSite(t, h)
+	const preview = helloPath + "/connection-page/preview"
 	v := visit(t, site).get(preview).want(http.StatusSeeOther)
-	v.get("/signup").signUp("ada@example.com", preview).want(http.StatusOK, "Sous-chef", "Not connected")
+	v.get("/signin").send(withNext("/signin", preview), "email", ada, "password", password).onward().want(http.StatusOK, "Sous-chef", "Not connected")
 	if policy := v.header.Get("Content-Security-Policy"); !strings.HasSuffix(policy, "frame-ancestors 'self'") ||
 		strings.Contains(policy, "script") ||
 		v.header.Get("X-Frame-Options") != "SAMEORIGIN" || strings.Contains(v.page, "<script") {
 		t.Errorf("policy %s", policy)
 	}
 	v.get(preview+"?state=connected").want(http.StatusOK, "Sample glasses", "82%")
-	v.get("/account/projects/com.example.other/connection-page/preview").want(http.StatusNotFound)
+	v.get("/account/projects/com.example.missing/connection-page/preview").want(http.StatusNotFound)
 	bob := visit(t, site).get("/signup").signUp("bob@example.com", "/privacy")
 	bob.get(preview).want(http.StatusNotFound)
 }

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -9,12 +8,6 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/credentials"
 )
-
-// CredentialLinks manages the links for pasting a credential. It returns the errors of package credentials.
-type CredentialLinks interface {
-	Link(ctx context.Context, account, linkID string) (credentials.Link, error)
-	CredentialTester
-}
 
 // credentialPage is the data of the template "credential". It has no field for the value, which is never sent back.
 type credentialPage struct {
@@ -31,7 +24,7 @@ type savedPage struct {
 	Project string
 	At      shownTime
 	Tested  shownTime
-	Use     credentialUse // empty if there is no dashboard
+	Use     credentialUse
 	TestURL string
 	AllURL  string
 	Problem string
@@ -39,7 +32,7 @@ type savedPage struct {
 
 // mountCredential adds the page for pasting a credential, and the pages that follow it.
 func (w *Web) mountCredential(mux *http.ServeMux) {
-	if w.CredentialLinks == nil {
+	if w.Dashboard == nil {
 		return
 	}
 	mux.Handle("GET /account/credentials/{linkId}", w.signedIn(w.pastePage))
@@ -49,7 +42,7 @@ func (w *Web) mountCredential(mux *http.ServeMux) {
 }
 
 func (w *Web) pastePage(c *call) error {
-	l, err := w.CredentialLinks.Link(c.Context(), c.account.ID, c.PathValue("linkId"))
+	l, err := w.Dashboard.Credentials.Link(c.Context(), c.account.ID, c.PathValue("linkId"))
 	if err != nil {
 		return w.rejectPaste(c, l, err)
 	}
@@ -64,9 +57,9 @@ func (w *Web) showPaste(c *call, status int, l credentials.Link, problem string)
 
 func (w *Web) paste(c *call) error {
 	id := c.PathValue("linkId")
-	l, err := w.CredentialLinks.Link(c.Context(), c.account.ID, id)
+	l, err := w.Dashboard.Credentials.Link(c.Context(), c.account.ID, id)
 	if err == nil {
-		err = w.CredentialLinks.Set(c.Context(), c.account.ID, l.Project, l.Provider.ID, c.PostFormValue("value"), id,
+		err = w.Dashboard.Credentials.Set(c.Context(), c.account.ID, l.Project, l.Provider.ID, c.PostFormValue("value"), id,
 			audit.Person())
 	}
 	if err != nil {
@@ -98,7 +91,7 @@ func (w *Web) pastedPage(c *call) error { return w.showPasted(c, http.StatusOK, 
 
 func (w *Web) showPasted(c *call, status int, problem string) error {
 	project, provider := c.PathValue("project"), c.PathValue("provider")
-	all, err := w.CredentialLinks.Status(c.Context(), c.account.ID, project)
+	all, err := w.Dashboard.Credentials.Status(c.Context(), c.account.ID, project)
 	if err != nil {
 		return err
 	}
@@ -119,9 +112,6 @@ func (w *Web) showPasted(c *call, status int, problem string) error {
 }
 
 func (w *Web) usedFor(c *call, project string, one credentials.Credential) (credentialUse, error) {
-	if w.Dashboard == nil {
-		return credentialUse{}, nil
-	}
 	use, err := w.credentialUses(c, project)
 	if err != nil {
 		return credentialUse{}, err
@@ -131,7 +121,7 @@ func (w *Web) usedFor(c *call, project string, one credentials.Credential) (cred
 
 func (w *Web) testPasted(c *call) error {
 	project, provider := c.PathValue("project"), c.PathValue("provider")
-	_, err := w.CredentialLinks.Test(c.Context(), c.account.ID, project, provider, audit.Person())
+	_, err := w.Dashboard.Credentials.Test(c.Context(), c.account.ID, project, provider, audit.Person())
 	if w.isUnreadable(c, err) {
 		return w.showPasted(c, http.StatusConflict,
 			"Ask the operator of this backend to restore the encryption key. Without it your key cannot be read.")

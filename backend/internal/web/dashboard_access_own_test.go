@@ -3,58 +3,43 @@ package web
 import (
 	"context"
 	"net/http"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/grants"
-	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// memoryGrants stores grants in memory, for the real grants.Service.
-type memoryGrants struct {
-	mu        sync.Mutex
-	rows      []grants.Row
-	meanwhile []grants.Row // what another request stores just before the next change
+// changedMeanwhile runs a function just before each change, as if another request was faster.
+type changedMeanwhile struct {
+	*grants.Service
+	happen func()
 }
 
-func (m *memoryGrants) GrantRows(_ context.Context, _, project string) (rows []grants.Row, _ error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, r := range m.rows {
-		if project == "" || r.Project == "" || r.Project == project {
-			rows = append(rows, r)
-		}
-	}
-	return rows, nil
+func (c *changedMeanwhile) Set(
+	ctx context.Context, account, project string, g grants.Grants, mayRaise bool, by audit.Actor,
+) error {
+	c.happen()
+	return c.Service.Set(ctx, account, project, g, mayRaise, by)
 }
 
-func (m *memoryGrants) ChangeGrants(ctx context.Context, account, project string,
-	change func([]grants.Row, []string) ([]grants.Row, []audit.Entry)) error {
-	m.mu.Lock()
-	m.rows, m.meanwhile = slices.Concat(m.rows, m.meanwhile), nil
-	m.mu.Unlock()
-	former, _ := m.GrantRows(ctx, account, project)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	rows, entries := change(former, []string{hello})
-	if len(entries) == 0 {
-		return nil
-	}
-	kept := slices.DeleteFunc(m.rows, func(r grants.Row) bool { return slices.Contains(former, r) })
-	m.rows = slices.Concat(kept, rows)
-	return nil
+func (c *changedMeanwhile) Follow(ctx context.Context, account, project string, mayRaise bool, by audit.Actor) error {
+	c.happen()
+	return c.Service.Follow(ctx, account, project, mayRaise, by)
+}
+
+func (c *changedMeanwhile) SetDefault(
+	ctx context.Context, account string, g grants.Grants, everywhere, mayRaise bool, by audit.Actor,
+) error {
+	c.happen()
+	return c.Service.SetDefault(ctx, account, g, everywhere, mayRaise, by)
 }
 
 // A level that the user set for a project stays when the default changes back and forth, and the page marks the
 // project's own levels.
 func TestAccess_ProjectKeepsItsOwnLevels(t *testing.T) {
-	h := newFakeDashboard()
-	site, _ := dashboardSite(t, h, func(o *Options) {
-		o.Dashboard.Grants = &grants.Service{Store: &memoryGrants{}, Now: time.Now}
-	})
+	h := newDashboardWorld(t)
+	site := dashboardSite(t, h)
 	strict := []string{"assistant.voice", "off", "analytics", "off"}
 	v := signedIn(t, site, ada).get(accessPath(hello))
 	v.post("/account/mcp-access", v.form(append(strict, "project", hello)...)).onward().want(http.StatusOK,
@@ -77,32 +62,28 @@ func TestAccess_LoweredMeanwhile(t *testing.T) {
 		"/account/mcp-access/all":     {"level", "read"},
 	} {
 		t.Run(path, func(t *testing.T) {
-			store := &memoryGrants{}
-			service := &grants.Service{Store: store, Now: time.Now}
+			h := newDashboardWorld(t)
 			open := grants.Default()
 			for _, field := range grants.Fields() {
 				open.Assistant[field] = grants.ReadWrite
 			}
 			open.Analytics, open.Credentials = grants.ReadWrite, grants.ReadWrite
-			if err := service.SetDefault(t.Context(), adaID, open, true, true, audit.Person()); err != nil {
+			if err := h.grants.SetDefault(t.Context(), adaID, open, true, true, audit.Person()); err != nil {
 				t.Fatal(err)
 			}
-			h := newFakeDashboard()
-			f := newFakeSettings()
-			site, accounts := dashboardSite(t, h, func(o *Options) {
-				f.all(o)
-				o.AskProof = true
-				o.Dashboard.Grants = service
-			})
-			f.fakeAccounts = accounts
-			v := signedIn(t, site, ada).get("/account/mcp-access")
-			lowered := grants.Row{Project: hello, Capability: grants.Assistant, Field: "voice", Level: grants.Off}
+			lower := `INSERT INTO project_grants (account_id, app_id, capability, field, level)
+				VALUES ('` + adaID + `', '` + hello + `', 'assistant_config', 'voice', 'off')`
 			if path == "/account/mcp-access/default" {
-				lowered.Project = ""
+				lower = `INSERT INTO account_grants (account_id, capability, field, level)
+					VALUES ('` + adaID + `', 'assistant_config', 'voice', 'off')`
 			}
-			store.meanwhile = []grants.Row{lowered}
+			site := dashboardSite(t, h, func(o *Options) {
+				o.AskProof = true
+				o.Dashboard.Grants = &changedMeanwhile{h.grants, func() { h.exec(lower) }}
+			})
+			v := signedIn(t, site, ada).get("/account/mcp-access")
 			v.post(path, v.form(fields...)).want(http.StatusOK, "Give agents more access?")
-			if g, err := service.Of(t.Context(), adaID, hello); err != nil || g.Assistant["voice"] != grants.Off {
+			if g, err := h.grants.Of(t.Context(), adaID, hello); err != nil || g.Assistant["voice"] != grants.Off {
 				t.Errorf("the level is %s (error %v), want it off without a proof", g.Assistant["voice"], err)
 			}
 		})
@@ -111,14 +92,12 @@ func TestAccess_LoweredMeanwhile(t *testing.T) {
 
 // With one project, the page begins with the default, and Show opens the project's levels.
 func TestAccess_OneProject(t *testing.T) {
-	h := newFakeDashboard()
-	h.projects = h.projects[:1]
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	h.exec("DELETE FROM projects WHERE app_id <> $1", hello)
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get("/account/mcp-access").want(http.StatusOK, "Set one project apart",
 		"grants no more than Read today").lacks("<details", `id="p0:analytics:off"`)
 	v.get(accessPath(hello)).want(http.StatusOK, `id="p0:analytics:off"`).lacks("Set one project apart", `id="project"`)
-	h.with(func() {
-		h.projects = append(h.projects, projects.Project{ID: "com.example.other", DisplayName: "Other"})
-	})
+	h.addProject("com.example.other", "Other", time.Time{})
 	v.get(accessPath(hello)).want(http.StatusOK, "Show another project").lacks(`<option value="` + hello)
 }

@@ -86,7 +86,7 @@ func (f activityFilter) kinds() []choice {
 
 // activityActors lists the possible actors.
 func (w *Web) activityActors(c *call, f activityFilter) ([]choice, error) {
-	links, err := w.Dashboard.Links.Links(c.Context(), c.account.ID)
+	links, err := w.Links.Links(c.Context(), c.account.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -4,20 +4,25 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/credit"
 )
 
 func TestCredit_ShowsBalanceAndEveryTransfer(t *testing.T) {
-	h := newFakeDashboard()
-	h.credit.spend(120)
-	h.credit.transfers = append([]credit.Transfer{
-		{ID: "reference:INV-8", Credit: credit.BookPaidIn, Amount: 500_000, At: then, Note: "refund <b>"},
-		{ID: "reference:INV-7", Debit: credit.BookPaidIn, Amount: 5_000_000, At: then},
-	}, h.credit.transfers...)
-	site, _ := dashboardSite(t, h)
-	v := signedIn(t, site, ada).get(creditPath).want(http.StatusOK, "$1.8532", "$0.02", "$0.0125", "$0.1268",
-		"$2.00, granted once", h.credit.account.Book,
+	h := newDashboardWorld(t)
+	h.spend(120)
+	if _, err := h.credit.Grant(t.Context(), adaID, 5*credit.USD, "INV-7", "", audit.Operator()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.credit.Take(t.Context(), adaID, 500_000, "INV-8", "refund <b>", audit.Operator()); err != nil {
+		t.Fatal(err)
+	}
+	const transfers = 123 // 120 calls, free credit, a payment and a refund
+	site := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get(creditPath).want(http.StatusOK, "$6.3532", "$0.02", "$0.0125", "$0.1268",
+		"$2.00, granted once", h.account().Book,
 		"This backend has no payment page", "INV-8 · refund &lt;b&gt;", "−$0.50",
 		"Paid in", "&#43;$5.00", "Older")
 	v.lacks("Newer", "credit_locked", "Free credit</th>", "Pay in</a>")
@@ -26,8 +31,8 @@ func TestCredit_ShowsBalanceAndEveryTransfer(t *testing.T) {
 		v.get(creditPath+page).want(http.StatusOK, "Newer")
 		rows += strings.Count(v.page, `data-label="Amount"`)
 	}
-	if rows != len(h.credit.transfers) {
-		t.Errorf("the three pages list %d transfers, want %d", rows, len(h.credit.transfers))
+	if rows != transfers {
+		t.Errorf("the three pages list %d transfers, want %d", rows, transfers)
 	}
 	v.want(http.StatusOK, "Free credit<", "&#43;$2.00").lacks("Older")
 	for _, odd := range []string{"?page=0", "?page=-1", "?page=x", "?page=99999999999999999999"} {
@@ -36,12 +41,13 @@ func TestCredit_ShowsBalanceAndEveryTransfer(t *testing.T) {
 }
 
 func TestCredit_SaysWhatWaitsAndWhereToPay(t *testing.T) {
-	h := newFakeDashboard()
-	h.credit.account.Locked = true
-	h.credit.account.TopUpURL = "https://pay.example.org/?account=acct_x"
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	h.spend(2)
+	h.credit = h.newLedger(func(o *credit.Options) { o.NeedsProof, o.TopUpURL = true, "https://pay.example.org/" })
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada)
-	v.get(creditPath).want(http.StatusOK, "Confirm your mail address", `href="https://pay.example.org/?account=acct_x"`)
+	v.get(creditPath).want(http.StatusOK, "Confirm your mail address",
+		`href="https://pay.example.org/?account=`+h.account().Book+`"`)
 	v.lacks("This backend has no payment page")
 	v.get("/account").want(http.StatusOK, "$1.8532 available; spent $0.0125 today and $0.1268 this month",
 		"Confirm your mail address")
@@ -49,8 +55,8 @@ func TestCredit_SaysWhatWaitsAndWhereToPay(t *testing.T) {
 }
 
 func TestCredit_CapsTellTheCostBeforeAndAfter(t *testing.T) {
-	h := newFakeDashboard()
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(creditPath).want(http.StatusOK, "the account&#39;s whole credit")
 	caps := creditPath + "/caps"
 	v.post(caps, v.form("version", "0", "cap-day", "0.50", "cap-month", "", "act", "cost")).
@@ -70,17 +76,23 @@ func TestCredit_CapsTellTheCostBeforeAndAfter(t *testing.T) {
 		want(http.StatusUnprocessableEntity, "The caps have changed since you opened this page", `value="1"`)
 	v.post(caps, v.form("version", "1", "cap-day", "0", "cap-month", "")).onward().
 		want(http.StatusOK, "at most <strong>$0.00</strong>")
-	if c := h.credit.caps[""]; c.Day == nil || *c.Day != 0 || c.Month != nil {
+	if c := h.caps(""); c.Day == nil || *c.Day != 0 || c.Month != nil {
 		t.Errorf("got caps %+v", c)
 	}
 }
 
 // The account's banner appears on every page about spending, a project's banner only on the project's pages.
 func TestCredit_BannerWhenMostIsSpent(t *testing.T) {
-	h := newFakeDashboard()
-	h.credit.notices = []credit.Notice{{Of: credit.OfBalance, Limit: 2 * credit.USD, Spent: 1_700_000},
-		{Project: hello, Of: credit.CapDay, Limit: 500_000, Spent: 450_000, ResetsAt: then}}
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	h.pass(-24 * time.Hour)
+	h.charge(1_250_000)
+	h.pass(24 * time.Hour)
+	h.charge(450_000)
+	dayCap := credit.Amount(500_000)
+	if err := h.credit.SetCaps(t.Context(), adaID, hello, credit.Caps{Day: &dayCap}, audit.Person()); err != nil {
+		t.Fatal(err)
+	}
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada)
 	for _, path := range []string{"/account", creditPath} {
 		v.get(path).want(http.StatusOK, "$0.30 of credit are left of $2.00").lacks("of its cap")
@@ -93,16 +105,16 @@ func TestCredit_BannerWhenMostIsSpent(t *testing.T) {
 }
 
 func TestCredit_CapsCanBeUndone(t *testing.T) {
-	h := newFakeDashboard()
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada)
 	for path, project := range map[string]string{helloGateway: hello, creditPath: ""} {
 		v.get(path)
 		v.post(path+"/caps", v.form("version", "0", "cap-day", "1", "cap-month", "")).want(http.StatusSeeOther)
-		undo := "/account/audit/" + h.entries[len(h.entries)-1].ID + "/undo"
+		undo := "/account/audit/" + h.entries()[len(h.entries())-1].ID + "/undo"
 		v.get("/account/audit").want(http.StatusOK, "Spending caps changed", `action="`+undo+`"`)
 		v.post(undo, v.form()).onward().want(http.StatusOK, "Undone.")
-		if c := h.credit.caps[project]; c.Day != nil || c.Version != 2 {
+		if c := h.caps(project); c.Day != nil || c.Version != 2 {
 			t.Errorf("%s: got caps %+v, want none in version 2", path, c)
 		}
 	}

@@ -15,18 +15,17 @@ const helloGateway = helloPath + "/gateway"
 
 // The totals, the chart's table, and the rows by day and model all count the same calls.
 func TestGateway_ShowsSpendingByDayAndModel(t *testing.T) {
-	h := newFakeDashboard()
-	now := time.Now().UTC()
-	h.credit.usage = []credit.UsageRow{
-		{Project: hello, Model: "standard", Source: credit.SourceCredit, Hour: now.Truncate(time.Hour), Calls: 3, Failed: 1,
+	h := newDashboardWorld(t)
+	now := then
+	h.setUsage(
+		credit.UsageRow{Project: hello, Model: "standard", Source: credit.SourceCredit, Hour: now.Truncate(time.Hour), Calls: 3, Failed: 1,
 			TextIn: 1000, TextCached: 200, TextOut: 300, Charged: 1_250},
-		{Project: hello, Model: "careful", Source: credit.SourceCredit, Hour: now.Add(-72 * time.Hour).Truncate(time.Hour),
+		credit.UsageRow{Project: hello, Model: "careful", Source: credit.SourceCredit, Hour: now.Add(-72 * time.Hour).Truncate(time.Hour),
 			Calls: 1, TextIn: 50, TextOut: 5, Charged: 7_001},
-		{Project: hello, Model: "local <b>", Source: "local", Hour: now.Truncate(time.Hour), Calls: 9, TextIn: 5, TextOut: 6},
-		{Project: hello, Model: "standard", Source: credit.SourceCredit, Hour: now.Truncate(time.Hour), Refused: 7},
-		{Project: "com.example.other", Model: "secret-model", Hour: now.Truncate(time.Hour), Calls: 1, Charged: 5_000_000},
-	}
-	site, _ := dashboardSite(t, h)
+		credit.UsageRow{Project: hello, Model: "local <b>", Source: "local", Hour: now.Truncate(time.Hour), Calls: 9, TextIn: 5, TextOut: 6},
+		credit.UsageRow{Project: hello, Model: "standard", Source: credit.SourceCredit, Kind: "chat", Hour: now.Truncate(time.Hour), Refused: 7},
+		credit.UsageRow{Project: "com.example.other", Model: "secret-model", Hour: now.Truncate(time.Hour), Calls: 1, Charged: 5_000_000})
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(helloGateway).want(http.StatusOK, "$0.008251", "<dd>13</dd>", "<dd>1</dd>",
 		"<dd>1,255</dd>", "<dd>311</dd>", `<svg class="chart"`, "$0.007001", "$0.00125", "local &lt;b&gt;", "local, free",
 		"<bdi>careful</bdi></th><td>$0.007001", now.Format("Mon 2 Jan 2006"), now.AddDate(0, 0, -3).Format("Mon 2 Jan 2006"))
@@ -39,10 +38,10 @@ func TestGateway_ShowsSpendingByDayAndModel(t *testing.T) {
 }
 
 func TestGateway_SaysWhatToDoAboutRefusals(t *testing.T) {
-	h := newFakeDashboard()
-	h.credit.spendOnModels(time.Now())
-	h.credit.usage = nil
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	h.spendOnModels()
+	h.setUsage()
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(helloGateway).want(http.StatusOK, "No model was called in this range",
 		"http://service.example.org/v1", "A spending cap was reached.", "Raise the cap of this project", "cap_reached",
 		"something_new", "The error that the app got says what to do", `data-label="Calls" class="number">12<`)
@@ -60,35 +59,35 @@ func TestGateway_EveryPlaceOfANextStepHasALink(t *testing.T) {
 }
 
 func TestGateway_SaysWhatPaysForTheNextCall(t *testing.T) {
-	h := newFakeDashboard()
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(helloGateway).want(http.StatusOK, "paid by: nothing: no model is available.")
-	h.credit.usage = []credit.UsageRow{{Project: hello, Source: credit.SourceScript, Calls: 1,
-		Hour: time.Now().Add(-time.Hour)}}
+	h.setUsage(credit.UsageRow{Project: hello, Source: credit.SourceScript, Calls: 1,
+		Hour: then.Add(-time.Hour)})
 	v.get(helloGateway).want(http.StatusOK, "paid by: script, free.")
-	h.credit.spendOnModels(time.Now())
+	h.spendOnModels()
 	v.get(helloGateway).want(http.StatusOK, "paid by: credit.")
-	h.credit.source = gateway.KeySourceOwn
+	h.paysWith(gateway.KeySourceOwn)
 	v.get(helloGateway).want(http.StatusOK, "paid by: own key.")
-	h.models = h.models[3:4]
+	h.offer("local-small", localModel)
 	v.get(helloGateway).want(http.StatusOK, "paid by: local, free.")
 }
 
 func TestGateway_ListsModelsWithPriceAndReason(t *testing.T) {
-	h := newFakeDashboard()
-	h.credit.spendOnModels(time.Now())
-	h.credit.usage = []credit.UsageRow{{Project: hello, Model: "standard", Source: "credit", Calls: 1,
-		Hour:   time.Now().Add(-20 * 24 * time.Hour).Truncate(time.Hour),
-		TextIn: 1_000_000, TextOut: 500_000, Charged: 1_250_000}}
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	h.spendOnModels()
+	h.setUsage(credit.UsageRow{Project: hello, Model: "standard", Source: "credit", Calls: 1,
+		Hour:   then.Add(-20 * 24 * time.Hour).Truncate(time.Hour),
+		TextIn: 1_000_000, TextOut: 500_000, Charged: 1_250_000})
+	site := dashboardSite(t, h)
 	signedIn(t, site, ada).get(helloGateway).want(http.StatusOK, "means standard", "$0.25 in, $2.00 out",
 		`data-label="30 days">$1.25<`, `data-label="30 days">$3.50<`, "POST /v1/messages", "free", "Careful, Anthropic",
 		"No price for text_cached", `data-label="A million">unknown<`, "1,000,000 tokens in and 500,000 out, in 30 days")
 }
 
 func TestGateway_CapsAreThoseOfTheProject(t *testing.T) {
-	h := newFakeDashboard()
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get("/projects/" + hello + "/gateway").onward()
 	caps := helloGateway + "/caps"
 	v.post(caps, v.form("cap-day", "x", "cap-month", "")).want(http.StatusUnprocessableEntity, `id="cap-day-error"`)
@@ -96,22 +95,21 @@ func TestGateway_CapsAreThoseOfTheProject(t *testing.T) {
 		want(http.StatusOK, "<strong>$2.50</strong>")
 	v.post(caps, v.form("version", "0", "cap-day", "", "cap-month", "2.50")).onward().
 		want(http.StatusOK, "It applies from the next call")
-	if c := h.credit.caps[hello]; c.Day != nil || c.Month == nil || *c.Month != 2_500_000 || len(h.credit.caps) != 1 {
-		t.Errorf("got caps %+v", h.credit.caps)
+	if c := h.caps(hello); c.Day != nil || c.Month == nil || *c.Month != 2_500_000 || h.caps("") != (credit.Caps{}) {
+		t.Errorf("got caps %+v of the project and %+v of the account", c, h.caps(""))
 	}
 }
 
 func TestGateway_WhatPaysTellsTheCostOfBoth(t *testing.T) {
-	h := newFakeDashboard()
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(helloGateway).lacks("What pays")
-	h.credit.spendOnModels(time.Now())
-	at := time.Now().Add(-48 * time.Hour).Truncate(time.Hour)
-	h.credit.usage = []credit.UsageRow{
-		{Project: hello, Model: "standard", Source: credit.SourceCredit, Hour: at, Calls: 1, Charged: 250_000},
-		{Project: hello, Model: "standard", Source: credit.SourceOwnKey, Hour: at, Calls: 9, TextOut: 300_000_000},
-	}
-	h.secrets["openai"] = "sk-canary-wxyz"
+	h.spendOnModels()
+	at := then.Add(-48 * time.Hour).Truncate(time.Hour)
+	h.setUsage(
+		credit.UsageRow{Project: hello, Model: "standard", Source: credit.SourceCredit, Hour: at, Calls: 1, Charged: 250_000},
+		credit.UsageRow{Project: hello, Model: "standard", Source: credit.SourceOwnKey, Hour: at, Calls: 9, TextOut: 300_000_000})
+	h.setOpenAIKey()
 	v.get(helloGateway).want(http.StatusOK, "cost <strong>$600.25</strong> if credit pays",
 		`value="credit" required checked`,
 		"OpenAI", "standard (own key)")
@@ -120,6 +118,6 @@ func TestGateway_WhatPaysTellsTheCostOfBoth(t *testing.T) {
 	v.get(helloGateway)
 	v.post(helloGateway+"/key-source", v.form("source", "own")).onward().
 		want(http.StatusOK, "It applies from the next call", `value="own" required checked`)
-	h.models = nil // the operator no longer accepts own keys, but switching back remains possible
+	h.gateway.Catalogue = gateway.Catalogue{} // the operator no longer accepts own keys, but switching back remains possible
 	v.get(helloGateway).want(http.StatusOK, "What pays")
 }

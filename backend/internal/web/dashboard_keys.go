@@ -37,7 +37,7 @@ type newKeyPage struct {
 // mintKey responds with the key itself. The key appears on no other page and in no URL, and is not stored.
 func (w *Web) mintKey(c *call) error {
 	name := c.PostFormValue("name")
-	k, err := w.Dashboard.Keys.MintKey(c.Context(), c.account.ID, c.project.ID, name, audit.Person())
+	k, err := w.Dashboard.Projects.MintKey(c.Context(), c.account.ID, c.project.ID, name, audit.Person())
 	page := newProjectPage(c.project)
 	page.KeyName = name
 	var invalid *projects.InvalidError
@@ -56,7 +56,7 @@ func (w *Web) mintKey(c *call) error {
 
 // key finds the live key named by {key} in the path.
 func (w *Web) key(c *call) (keyRow, error) {
-	keys, err := w.Dashboard.Keys.Keys(c.Context(), c.account.ID, c.project.ID)
+	keys, err := w.Dashboard.Projects.Keys(c.Context(), c.account.ID, c.project.ID)
 	if err != nil {
 		return keyRow{}, err
 	}
@@ -95,7 +95,7 @@ func (w *Web) rotateKey(c *call) error {
 	if err != nil {
 		return err
 	}
-	k, err := w.Dashboard.Keys.RotateKey(c.Context(), c.account.ID, c.project.ID, old.ID, audit.Person())
+	k, err := w.Dashboard.Projects.RotateKey(c.Context(), c.account.ID, c.project.ID, old.ID, audit.Person())
 	if err != nil {
 		return err
 	}
@@ -111,6 +111,6 @@ func (w *Web) revokeKeyPage(c *call) error {
 }
 
 func (w *Web) revokeKey(c *call) error {
-	err := w.Dashboard.Keys.RevokeKey(c.Context(), c.account.ID, c.project.ID, c.PathValue("key"), audit.Person())
+	err := w.Dashboard.Projects.RevokeKey(c.Context(), c.account.ID, c.project.ID, c.PathValue("key"), audit.Person())
 	return c.done(err, projectPath(c.project.ID)+"#keys", "revoked-key")
 }

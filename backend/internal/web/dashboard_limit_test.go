@@ -3,27 +3,28 @@ package web
 import (
 	"net/http"
 	"testing"
-	"time"
 
-	"github.com/service-dev/service/backend/internal/projects"
+	"github.com/service-dev/service/backend/internal/audit"
 )
 
 // Of two concurrent merges of the same projects, the second finds that they are already one project.
 func TestMerge_LostRaceIsNotAnInternalError(t *testing.T) {
-	h := newFakeDashboard()
-	h.merging = projects.ErrSameProject
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(helloPath + "/merge?into=com.example.other")
+	if err := h.projects.Merge(t.Context(), adaID, hello, "com.example.other", audit.Person()); err != nil {
+		t.Fatal(err)
+	}
 	v.post(helloPath+"/merge", v.form("into", "com.example.other")).want(http.StatusNotFound, "This page does not exist")
 }
 
 func TestChanges_AreLimitedPerAccount(t *testing.T) {
-	h, now := newFakeDashboard(), time.Now() // a fixed time, so that the limit does not recover on a slow machine
-	site, _ := dashboardSite(t, h, func(o *Options) { o.Now = func() time.Time { return now } })
+	h := newDashboardWorld(t)
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(helloPath)
 	form := v.form("name", "laptop")
 	for range accountChangesPerMinute {
-		v.post(helloPath+"/keys", form).want(http.StatusOK)
+		v.post(helloPath, form).want(http.StatusSeeOther)
 	}
 	made := len(h.called())
 	v.post(helloPath+"/keys", form).want(http.StatusTooManyRequests, "Too many attempts", "Nothing was changed")

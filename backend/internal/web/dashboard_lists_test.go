@@ -12,18 +12,15 @@ import (
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/grants"
-	"github.com/service-dev/service/backend/internal/projects"
 )
 
 func TestProjects_AreFoundSortedAndPaged(t *testing.T) {
-	h := newFakeDashboard()
-	h.projects = append(h.projects, projects.Project{ID: "org.example.zebra-café", DisplayName: "Ärger & Co", CreatedAt: then,
-		LastActiveAt: then.Add(2 * time.Hour)})
+	h := newDashboardWorld(t)
+	h.addProject("org.example.zebra-café", "Ärger & Co", then.Add(2*time.Hour))
 	for i := range 301 {
-		h.projects = append(h.projects, projects.Project{ID: fmt.Sprintf("com.example.bulk%03d", i),
-			DisplayName: fmt.Sprintf("Bulk %03d", i), CreatedAt: then})
+		h.addProject(fmt.Sprintf("com.example.bulk%03d", i), fmt.Sprintf("Bulk %03d", i), time.Time{})
 	}
-	site, _ := dashboardSite(t, h)
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada)
 	order := func(names ...string) {
 		t.Helper()
@@ -36,7 +33,7 @@ func TestProjects_AreFoundSortedAndPaged(t *testing.T) {
 		}
 	}
 	v.get("/account/projects").want(http.StatusOK, "1–100 of 304")
-	order("Ärger &amp; Co", "Hello", "Other") // the latest activity first
+	order("Ärger &amp; Co", "Hello", "Bulk 000") // the latest activity first
 	v.get("/account/projects?sort=name").want(http.StatusOK, "sort=name")
 	order("Bulk 000", "Bulk 001")
 	v.get("/account/projects?sort=name&page=4").want(http.StatusOK, "301–304 of 304")
@@ -53,26 +50,27 @@ func TestProjects_AreFoundSortedAndPaged(t *testing.T) {
 
 // The overview shows the most recently active projects, even within one second.
 func TestOverview_ProjectsByActivity(t *testing.T) {
-	h := newFakeDashboard()
-	h.projects[0].LastActiveAt, h.projects[1].LastActiveAt = then.Add(time.Millisecond), then.Add(2*time.Millisecond)
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	h.exec("UPDATE project_keys SET last_used_at = $1", then.UnixMilli()+1)
+	h.addProject("com.example.third", "Third", then.Add(2*time.Millisecond))
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get("/account").want(http.StatusOK)
 	_, list, _ := strings.Cut(v.page, `class="tiles"`)
-	if strings.Index(list, "com.example.other") > strings.Index(list, hello) {
+	if strings.Index(list, "com.example.third") > strings.Index(list, hello) {
 		t.Error("the project that was active last is not the first")
 	}
 }
 
 // A project follows the account's default until it gets its own levels, and can return to the default.
 func TestAccess_DefaultAndExceptions(t *testing.T) {
-	h := newFakeDashboard()
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get("/account/mcp-access").want(http.StatusOK, "Every project follows your default")
 	v.post("/account/mcp-access/default", v.form("assistant.voice", "read", "analytics", "off")).onward().want(http.StatusOK,
 		"It applies from", `id="default:analytics:off" name="analytics" value="off" checked`)
-	if h.usual.Assistant[grants.Voice] != grants.Read || h.usual.Analytics != grants.Off ||
-		h.usual.Credentials != grants.ReadWrite {
-		t.Errorf("got the default %+v, want the posted levels and no other change", h.usual)
+	if usual, _ := h.levels(); usual.Assistant[grants.Voice] != grants.Read || usual.Analytics != grants.Off ||
+		usual.Credentials != grants.ReadWrite {
+		t.Errorf("got the default %+v, want the posted levels and no other change", usual)
 	}
 	v.get(accessPath(hello)).want(http.StatusOK, "follows your default",
 		`id="p0:analytics:off" name="analytics" value="off" checked`)
@@ -83,7 +81,8 @@ func TestAccess_DefaultAndExceptions(t *testing.T) {
 		"follows your default again", "Every project follows").lacks("Credentials: Off")
 	v.post("/account/mcp-access/default", v.tokens()).onward().want(http.StatusOK, "nothing was changed")
 	v.post("/account/mcp-access/default", v.form("analytics", "everything")).want(http.StatusForbidden)
-	want := []string{"grants.default_changed", "grants.changed " + hello, "grants.changed " + hello}
+	changed := "grants.changed " + hello
+	want := []string{changed, "grants.changed com.example.other", "grants.default_changed", changed, changed}
 	if got := h.called(); !slices.Equal(got, want) {
 		t.Errorf("got changes %v, want %v", got, want)
 	}
@@ -91,42 +90,43 @@ func TestAccess_DefaultAndExceptions(t *testing.T) {
 
 // A bulk change asks first, and names the number of exceptions that it replaces.
 func TestAccess_AllProjectsAtOnce(t *testing.T) {
-	h := newFakeDashboard()
+	h := newDashboardWorld(t)
 	own := grants.Default()
 	own.Analytics = grants.ReadWrite
-	h.grants[hello] = own
-	site, _ := dashboardSite(t, h)
+	h.setLevels(hello, own)
+	before := len(h.called())
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get("/account/mcp-access/all?level=read_write").want(http.StatusOK,
 		"Set all projects to Read &#43; Write?", "set for 1 project is replaced")
-	if calls := h.called(); len(calls) > 0 {
+	if calls := h.called(); len(calls) > before {
 		t.Errorf("the question had an effect: %v", calls)
 	}
 	v.post("/account/mcp-access/all", v.form("level", "read_write")).onward().want(http.StatusOK, "the same access")
-	if u := h.usual; u.Analytics != grants.ReadWrite || u.Assistant[grants.Sounds] != grants.ReadWrite ||
-		u.Assistant[grants.GatewayUsage] != grants.ReadWrite || len(h.grants) != 0 {
-		t.Errorf("got default %+v and exceptions %v, want the highest levels and none", u, h.grants)
+	if u, own := h.levels(); u.Analytics != grants.ReadWrite || u.Assistant[grants.Sounds] != grants.ReadWrite ||
+		u.Assistant[grants.GatewayUsage] != grants.ReadWrite || len(own) != 0 {
+		t.Errorf("got default %+v and exceptions %v, want the highest levels and none", u, own)
 	}
 	v.post("/account/mcp-access/all", v.form("level", "off")).onward().want(http.StatusOK)
-	if u := h.usual; u.Analytics != grants.Off || u.Assistant[grants.GatewayUsage] != grants.Off {
+	if u, _ := h.levels(); u.Analytics != grants.Off || u.Assistant[grants.GatewayUsage] != grants.Off {
 		t.Errorf("got default %+v, want everything off", u)
 	}
-	h.with(func() { h.grants[hello] = own })
+	h.setLevels(hello, own)
 	v.post("/account/mcp-access/all", v.form("level", "default"))
-	if len(h.grants) != 0 || h.usual.Analytics != grants.Off {
-		t.Errorf("got default %+v and exceptions %v, want the same default and none", h.usual, h.grants)
+	if u, own := h.levels(); len(own) != 0 || u.Analytics != grants.Off {
+		t.Errorf("got default %+v and exceptions %v, want the same default and none", u, own)
 	}
 	v.get("/account/mcp-access/all?level=admin").want(http.StatusNotFound)
 	v.post("/account/mcp-access/all", v.form("level", "admin")).want(http.StatusNotFound)
 }
 
 func TestActivity_Filters(t *testing.T) {
-	h := newFakeDashboard()
+	h := newDashboardWorld(t)
 	agentChange(t, h, "harbor")
 	h.note(audit.Person(), "key.minted", hello, "key nightly")
 	h.note(audit.Agent("link2"), "analytics.read", "com.example.other", "read the analytics")
 	h.note(audit.Person(), "project.changed", hello, "name: Hello -> Better")
-	h.entries[3].At = then.AddDate(0, 0, 2)
-	site, _ := dashboardSite(t, h)
+	h.exec("UPDATE audit SET at = $1 WHERE id = $2", then.AddDate(0, 0, 2).UnixMilli(), h.entries()[3].ID)
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada)
 	all := []string{"Assistant changed", "Project key made", "Analytics read", "Project changed"}
 	for query, want := range map[string][]string{
@@ -156,20 +156,20 @@ func TestActivity_Filters(t *testing.T) {
 	v.get("/account/audit?from=2026-11-22&to=2026-11-20").want(http.StatusOK, "The first day of the filter is after its last",
 		`aria-invalid="true" aria-describedby="backwards"`)
 	v.get("/account/audit?from=2026-11-22&to=2026-11-22").lacks("is after its last")
-	v.get("/account/audit?before="+h.entries[0].ID).want(http.StatusOK, "No older entry").lacks("Nothing yet")
+	v.get("/account/audit?before="+h.entries()[0].ID).want(http.StatusOK, "No older entry").lacks("Nothing yet")
 	v.get("/account/audit?kind=keys&from=2026-11-01&who=person").want(http.StatusOK, `value="2026-11-01"`,
 		`<option value="keys" selected>`, `<option value="person" selected>`, "Clear")
 }
 
 // The filter stays when the user turns the page.
 func TestActivity_PagesKeepTheFilter(t *testing.T) {
-	h := newFakeDashboard()
+	h := newDashboardWorld(t)
 	for range activityEntries + 1 {
 		h.note(audit.Person(), "key.minted", hello, "key nightly")
 	}
-	site, _ := dashboardSite(t, h)
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get("/account/audit?kind=keys&who=person").want(http.StatusOK, "Older")
-	v.get("/account/audit?before="+h.entries[1].ID+"&kind=keys&who=person").want(http.StatusOK,
+	v.get("/account/audit?before="+h.entries()[1].ID+"&kind=keys&who=person").want(http.StatusOK,
 		`href="/account/audit?kind=keys&amp;who=person">Newest`)
 }
 

@@ -88,7 +88,7 @@ func newLinkRow(l link.Link, now time.Time) linkRow {
 
 // liveLinks returns the links that are neither revoked nor expired.
 func (w *Web) liveLinks(c *call) ([]link.Link, error) {
-	all, err := w.Dashboard.Links.Links(c.Context(), c.account.ID)
+	all, err := w.Links.Links(c.Context(), c.account.ID)
 	now := w.Now()
 	return slices.DeleteFunc(slices.Clone(all), func(l link.Link) bool {
 		return !l.RevokedAt.IsZero() || (!l.ExpiresAt.IsZero() && !l.ExpiresAt.After(now))
@@ -113,7 +113,7 @@ func (w *Web) revokeLinkPage(c *call) error {
 }
 
 func (w *Web) revokeLink(c *call) error {
-	err := w.Dashboard.Links.RevokeLink(w.caller(c), c.account.ID, c.PathValue("link"), audit.Person())
+	err := w.Links.RevokeLink(w.caller(c), c.account.ID, c.PathValue("link"), audit.Person())
 	return c.done(err, "/account", "revoked-link")
 }
 
@@ -127,6 +127,6 @@ func (w *Web) revokeAllLinksPage(c *call) error {
 }
 
 func (w *Web) revokeAllLinks(c *call) error {
-	_, err := w.Dashboard.Links.RevokeAll(w.caller(c), c.account.ID, audit.Person())
+	_, err := w.Links.RevokeAll(w.caller(c), c.account.ID, audit.Person())
 	return c.done(err, "/account", "revoked-links")
 }

@@ -55,7 +55,7 @@ func (w *Web) project(c *call) error { return w.showProject(c, newProjectPage(c.
 
 // showProject adds the data that does not come from the forms, and renders the page.
 func (w *Web) showProject(c *call, page projectPage) error {
-	keys, err := w.Dashboard.Keys.Keys(c.Context(), c.account.ID, c.project.ID)
+	keys, err := w.Dashboard.Projects.Keys(c.Context(), c.account.ID, c.project.ID)
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,8 @@ import (
 )
 
 func TestSessions_AreListedOpenedAndClosed(t *testing.T) {
-	h := newFakeDashboard()
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(sessionsPath).want(http.StatusOK, "Ray-Ban Display", "App attached", "hello-glasses",
 		"No app attached", `href="/s/ses_one"`, `src="/account/sessions/ses_one/panel"`, "These glasses have no display").lacks("ses_far", "even_g1")
 	v.post(sessionsPath+"/ses_one/close", v.form("page", sessionsPath)).onward().want(http.StatusOK,
@@ -35,19 +35,20 @@ func TestSessions_AreListedOpenedAndClosed(t *testing.T) {
 
 // Closing asks first, because it deletes the event log, and then returns to the position in the list.
 func TestSessions_CloseAsksAndReturns(t *testing.T) {
-	h := newFakeDashboard()
-	site, _ := dashboardSite(t, h)
-	v := signedIn(t, site, ada).get(sessionsPath+"?after=ses_one").want(http.StatusOK,
-		`href="/account/sessions/ses_two/close?page=%2Faccount%2Fsessions%3Fafter%3Dses_one"`, "Close …").lacks("<form method=\"post\" action=\"/account/sessions")
-	v.get(sessionsPath+"/ses_two/close?page=%2Faccount%2Fsessions%3Fafter%3Dses_one").want(http.StatusOK,
+	h := newDashboardWorld(t)
+	site := dashboardSite(t, h)
+	first := sessions.Position{HasApp: true, LastActive: then, ID: "ses_one"}.String()
+	v := signedIn(t, site, ada).get(sessionsPath+"?after="+first).want(http.StatusOK,
+		`href="/account/sessions/ses_two/close?page=%2Faccount%2Fsessions%3Fafter%3D`+first+`"`, "Close …").lacks("<form method=\"post\" action=\"/account/sessions")
+	v.get(sessionsPath+"/ses_two/close?page=%2Faccount%2Fsessions%3Fafter%3D"+first).want(http.StatusOK,
 		"Close the session of Hello on Ray-Ban Meta?", "event log is deleted",
-		`name="page" value="/account/sessions?after=ses_one"`, `href="/account/sessions?after=ses_one">Keep it open`)
+		`name="page" value="/account/sessions?after=`+first+`"`, `href="/account/sessions?after=`+first+`">Keep it open`)
 	v.get(sessionsPath+"/ses_one/close").want(http.StatusOK, "An app is attached now: hello-glasses")
-	if h.sessions[1].ClosedAt != (time.Time{}) {
+	if !h.isOpen("ses_two") {
 		t.Error("the question closed the session")
 	}
-	v.post(sessionsPath+"/ses_two/close", v.form("page", "/account/sessions?after=ses_one")).want(http.StatusSeeOther)
-	if got := v.header.Get("Location"); got != "/account/sessions?after=ses_one&done=session-closed" {
+	v.post(sessionsPath+"/ses_two/close", v.form("page", "/account/sessions?after="+first)).want(http.StatusSeeOther)
+	if got := v.header.Get("Location"); got != "/account/sessions?after="+first+"&done=session-closed" {
 		t.Errorf("closing leads to %s, want the position in the list", got)
 	}
 	v.onward().want(http.StatusOK, "No further session", "First page")
@@ -62,8 +63,8 @@ func TestSessions_CloseAsksAndReturns(t *testing.T) {
 
 // The picture equals the renderer's output for the last tree, and is black while the glasses are not worn.
 func TestSessions_PanelIsDrawn(t *testing.T) {
-	h := newFakeDashboard()
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada)
 	bright := func(size int) (n int) {
 		t.Helper()
@@ -92,15 +93,12 @@ func TestSessions_PanelIsDrawn(t *testing.T) {
 	}
 	state := sessions.FreshState()
 	state.Glasses.Hinge = glasses.HingeFolded
-	h.with(func() {
-		m := h.shown["ses_one"]
-		m.State = &state
-		h.shown["ses_one"] = m
-	})
+	h.append(sessions.Row{SessionID: "ses_one", Event: glasses.Event{Type: glasses.TypeResult, ID: "b"}, State: &state})
 	if n := bright(600); n != 0 {
 		t.Errorf("%d pixels are lit on folded glasses, want none", n)
 	}
-	h.with(func() { h.shown["ses_one"] = sessions.Memory{} })
+	h.exec("DELETE FROM events")
+	h.exec("DELETE FROM session_states")
 	if n := bright(600); n != 0 {
 		t.Errorf("%d pixels are lit before anything was shown, want none", n)
 	}
@@ -109,8 +107,8 @@ func TestSessions_PanelIsDrawn(t *testing.T) {
 
 // Another account's session gets the same response as a missing one, including its picture.
 func TestSessions_OfAnotherAccountLookMissing(t *testing.T) {
-	h := newFakeDashboard()
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(sessionsPath)
 	missing := v.get(sessionsPath + "/ses_none/panel").want(http.StatusNotFound).page
 	if theirs := v.get(sessionsPath + "/ses_far/panel").want(http.StatusNotFound).page; theirs != missing {
@@ -121,23 +119,24 @@ func TestSessions_OfAnotherAccountLookMissing(t *testing.T) {
 	if theirs := v.post(sessionsPath+"/ses_far/close", form).want(http.StatusNotFound).page; theirs != missing {
 		t.Error("closing another account's session differs from closing a missing one")
 	}
-	if calls := h.called(); len(calls) > 0 || !h.sessions[2].ClosedAt.IsZero() {
+	if calls := h.called(); len(calls) > 0 || !h.isOpen("ses_far") {
 		t.Errorf("a refused request had an effect: %v", calls)
 	}
 }
 
 func TestSessions_ArePaged(t *testing.T) {
-	h := newFakeDashboard()
-	h.sessions = nil
+	h := newDashboardWorld(t)
+	h.exec("DELETE FROM sessions")
+	h.live = nil
 	for i := range listedSessions + 3 {
-		h.sessions = append(h.sessions, sessions.Session{ID: fmt.Sprintf("ses_%02d", i), Project: hello, CreatedAt: then,
-			Owner: sessions.Owner{AccountID: adaID}, DeviceModel: "even_g1"})
+		h.addSession(fmt.Sprintf("ses_%02d", i), "even_g1", "", time.Duration(i)*time.Minute)
 	}
-	site, _ := dashboardSite(t, h)
-	last := fmt.Sprintf("ses_%02d", listedSessions-1)
-	v := signedIn(t, site, ada).get(sessionsPath).want(http.StatusOK, "/s/"+last, "?after="+last,
+	site := dashboardSite(t, h)
+	last := sessions.Position{LastActive: then.Add(-(listedSessions - 1) * time.Minute),
+		ID: fmt.Sprintf("ses_%02d", listedSessions-1)}
+	v := signedIn(t, site, ada).get(sessionsPath).want(http.StatusOK, "/s/"+last.ID, "?after="+last.String(),
 		"Nothing shown yet").lacks("ses_12", "First page", "/panel")
-	v.get(sessionsPath+"?after="+last).want(http.StatusOK, "/s/ses_12", "/s/ses_14", "First page").lacks("/s/ses_11", "Next page")
+	v.get(sessionsPath+"?after="+last.String()).want(http.StatusOK, "/s/ses_12", "/s/ses_14", "First page").lacks("/s/ses_11", "Next page")
 	v.get(helloPath).want(http.StatusOK, "/s/ses_02", "All sessions").lacks("ses_03")
 }
 
@@ -154,15 +153,12 @@ func TestSessions_PageIsSmall(t *testing.T) {
 	}
 	for name, tree := range map[string]string{"texts": homeTree, "photo": `{"tree":{"type":"image","width":600,"height":600,
 		"data":"` + base64.StdEncoding.EncodeToString(file.Bytes()) + `"}}`} {
-		h := newFakeDashboard()
-		h.sessions = nil
+		h := newDashboardWorld(t)
+		h.exec("DELETE FROM sessions")
 		for i := range listedSessions {
-			id := fmt.Sprintf("ses_%02d", i)
-			h.sessions = append(h.sessions, sessions.Session{ID: id, Project: hello, CreatedAt: then, LastSeq: 9,
-				Owner: sessions.Owner{AccountID: adaID}, DeviceModel: "rayban_display"})
-			h.shown[id] = sessions.Memory{Display: glasses.Event{Type: glasses.TypeDisplayShow, Payload: []byte(tree)}}
+			h.addSession(fmt.Sprintf("ses_%02d", i), "rayban_display", tree, 0)
 		}
-		site, _ := dashboardSite(t, h)
+		site := dashboardSite(t, h)
 		v := signedIn(t, site, ada).get(sessionsPath)
 		size := v.weight()
 		picture := len(v.get(sessionsPath + "/ses_00/panel").want(http.StatusOK).page)
@@ -175,16 +171,18 @@ func TestSessions_PageIsSmall(t *testing.T) {
 
 // The steps of the overview tick themselves, and disappear when all are done.
 func TestOverview_StepsTickThemselves(t *testing.T) {
-	h := newFakeDashboard()
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	h.exec("DELETE FROM sessions")
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada)
 	v.get("/account").want(http.StatusOK, "2 of 4 done", `Done: </span><strong>Link your coding agent`,
 		`Done: </span><strong>Create your first project`, `To do: </span><strong>Open a simulator session`)
-	h.with(func() { h.reached.Opened = true })
+	h.addSession("ses_one", "even_g1", "", 0)
 	v.get("/account").want(http.StatusOK, "3 of 4 done", `Done: </span><strong>Open a simulator session`)
-	h.with(func() { h.links[0].RevokedAt = then })
+	h.exec("UPDATE links SET revoked_at = 1 WHERE id = 'link1'")
 	v.get("/account").want(http.StatusOK, `To do: </span><strong>Link your coding agent`)
-	h.with(func() { h.links[0].RevokedAt = h.links[0].ExpiresAt; h.reached.AppSeen = true })
+	h.exec("UPDATE links SET revoked_at = NULL WHERE id = 'link1'")
+	h.append(sessions.Row{SessionID: "ses_one", Event: glasses.Event{Type: glasses.RowAppAttached, ID: "a", At: 1}})
 	v.get("/account").want(http.StatusOK).lacks("First steps")
 }
 
@@ -193,7 +191,7 @@ func TestOverview_StepsTickThemselves(t *testing.T) {
 func TestOverview_StepsFitTheBackend(t *testing.T) {
 	const address = "export SERVICE_BACKEND_URL=http://service.example.org"
 	for _, embedded := range []bool{true, false} {
-		site, _ := dashboardSite(t, newFakeDashboard(), func(o *Options) { o.Embedded = embedded })
+		site := dashboardSite(t, newDashboardWorld(t), func(o *Options) { o.Embedded = embedded })
 		eve := signedIn(t, site, "eve@example.org")
 		for _, page := range []string{"/account", "/account/projects", "/"} {
 			eve.get(page).want(http.StatusOK, "servicectl login")
@@ -207,22 +205,22 @@ func TestOverview_StepsFitTheBackend(t *testing.T) {
 
 // The page of a project begins with its state.
 func TestProject_BeginsWithItsState(t *testing.T) {
-	h := newFakeDashboard()
+	h := newDashboardWorld(t)
 	agentChange(t, h, "harbor")
-	site, _ := dashboardSite(t, h)
-	v := signedIn(t, site, ada).get(helloPath).want(http.StatusOK, `href="/s/ses_one"`, "Last change by an agent",
+	site := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get(helloPath).want(http.StatusOK, `href="/s/ses_one"`, "Latest change by an agent",
 		"maple · claude-code", "<bdi>harbor</bdi></ins>", `Done: </span><a href="#keys">Project key`).lacks(
 		`credentials">Credentials</a></div>`) // credit pays, so no key is needed
 	var at []int
-	for _, text := range []string{"Open sessions", "Last 7 days", "Last change by an agent", "Set up", `id="keys"`} {
+	for _, text := range []string{"Open sessions", "Last 7 days", "Latest change by an agent", "Set up", `id="keys"`} {
 		at = append(at, strings.Index(v.page, text))
 	}
 	if !slices.IsSorted(at) || at[0] < 0 {
 		t.Errorf("the parts are at %v, want them in order", at)
 	}
-	h.credit.spendOnModels(then)
-	h.with(func() { h.credit.source = gateway.KeySourceOwn })
+	h.spendOnModels()
+	h.paysWith(gateway.KeySourceOwn)
 	v.get(helloPath).want(http.StatusOK, `To do: </span><a href="`+helloPath+`/credentials">Credentials`)
-	h.with(func() { h.secrets["openai"] = "sk-canary" })
+	h.setOpenAIKey()
 	v.get(helloPath).want(http.StatusOK, `Done: </span><a href="`+helloPath+`/credentials">Credentials`).lacks("canary")
 }

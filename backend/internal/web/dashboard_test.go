@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -52,9 +53,9 @@ var (
 )
 
 func TestDashboard_RequiresSignIn(t *testing.T) {
-	h := newFakeDashboard()
-	h.secrets["openai"] = "sk-canary-wxyz"
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	h.setOpenAIKey()
+	site := dashboardSite(t, h)
 	var pages, forms []string
 	pages, forms = append(pages, pagesOfAccount...), append(forms, accountForms...)
 	for _, p := range pagesOfProject {
@@ -84,7 +85,7 @@ func TestDashboard_RequiresSignIn(t *testing.T) {
 			t.Errorf("POST %s without the token: got status %d, want 403", p, owner.status)
 		}
 	}
-	if calls := h.called(); len(calls) > 0 {
+	if calls := h.called(); !slices.Equal(calls, []string{"credential.set " + hello}) {
 		t.Errorf("a refused request had an effect: %v", calls)
 	}
 }
@@ -114,9 +115,9 @@ func TestDashboard_PagesAreTested(t *testing.T) {
 
 // Another account's resource gets the same response as a missing one.
 func TestDashboard_ForeignProjectLooksMissing(t *testing.T) {
-	h := newFakeDashboard()
-	h.note(agentActor, "assistant.changed", hello, "voice").Before = []byte(`{}`)
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	h.note(agentActor, "assistant.changed", hello, "voice", `{}`)
+	site := dashboardSite(t, h)
 	eve := signedIn(t, site, "eve@example.org").get("/account").want(http.StatusOK)
 	eve.lacks(hello, "maple", "Assistant changed")
 	form := eve.tokens()
@@ -135,7 +136,7 @@ func TestDashboard_ForeignProjectLooksMissing(t *testing.T) {
 		eve.post(helloPath+p, form).want(http.StatusNotFound)
 	}
 	eve.get("/account/audit?project=" + hello).want(http.StatusNotFound)
-	eve.post("/account/audit/"+h.entries[0].ID+"/undo", form).want(http.StatusNotFound)
+	eve.post("/account/audit/"+h.entries()[0].ID+"/undo", form).want(http.StatusNotFound)
 	eve.post("/account/links/link1/revoke", form).want(http.StatusNotFound)
 	form.Set("project", hello)
 	eve.post("/account/mcp-access", form).want(http.StatusNotFound)
@@ -145,8 +146,10 @@ func TestDashboard_ForeignProjectLooksMissing(t *testing.T) {
 }
 
 func TestDashboard_EmptyAccountShowsFirstSteps(t *testing.T) {
-	site, _ := dashboardSite(t, newFakeDashboard())
+	h := newDashboardWorld(t)
+	site := dashboardSite(t, h)
 	eve := signedIn(t, site, "eve@example.org")
+	h.exec("DELETE FROM audit")
 	eve.get("/account").want(http.StatusOK, "First steps", "0 of 4 done", "servicectl agent add --all",
 		"servicectl login")
 	eve.get("/account/sessions").want(http.StatusOK, "No open session")
@@ -156,15 +159,16 @@ func TestDashboard_EmptyAccountShowsFirstSteps(t *testing.T) {
 }
 
 func TestProject_InvalidNameStaysInTheForm(t *testing.T) {
-	h := newFakeDashboard()
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(helloPath)
 	long := strings.Repeat("x", 81)
 	v.post(helloPath, v.form("name", long, "platform", "desktop")).want(http.StatusUnprocessableEntity, long,
 		`id="name-error"`, `value="desktop" checked`, "<title>Error:")
 	v.post(helloPath, v.form("name", "Better <b>", "platform", "ios", "platform", "desktop")).onward().want(http.StatusOK,
 		"Saved.", "Better &lt;b&gt;")
-	if p := h.projects[0]; !slices.Equal(p.Platforms, []string{"ios", "desktop"}) {
+	p, err := h.projects.Get(t.Context(), adaID, hello)
+	if err != nil || !slices.Equal(p.Platforms, []string{"ios", "desktop"}) {
 		t.Errorf("got platforms %v, want ios and desktop", p.Platforms)
 	}
 	if v.get("/account/projects/com.example.alias").onward(); !strings.Contains(v.page, hello) {
@@ -173,52 +177,85 @@ func TestProject_InvalidNameStaysInTheForm(t *testing.T) {
 }
 
 func TestKeys_AreShownOnce(t *testing.T) {
-	h := newFakeDashboard()
-	site, _ := dashboardSite(t, h)
-	v := signedIn(t, site, ada).get(helloPath).want(http.StatusOK, "spk_ab12…wxyz", "by <bdi>agent on maple")
+	h := newDashboardWorld(t)
+	site := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get(helloPath).want(http.StatusOK, "spk_ab12…wxyz", "by <bdi>maple · claude-code")
 	v.post(helloPath+"/keys", v.form("name", "")).want(http.StatusUnprocessableEntity, `id="key-name-error"`)
-	v.post(helloPath+"/keys", v.form("name", "nightly")).want(http.StatusOK, "spk_cd34-canary-1-secret-7788", "this once")
+	first := v.post(helloPath+"/keys", v.form("name", "nightly")).want(http.StatusOK, "shown only once").projectKey()
 	if v.header.Get("Cache-Control") != "no-store" {
 		t.Error("a cache may store the key")
 	}
-	v.get(helloPath).want(http.StatusOK, "nightly", "spk_cd34…7788").lacks("canary")
-	v.get(helloPath+"/keys/key2/rotate").want(http.StatusOK, "stops working at that moment")
-	v.post(helloPath+"/keys/key2/rotate", v.tokens()).want(http.StatusOK, "canary-2", "The old key stopped working")
-	v.get(helloPath + "/keys/key2/rotate").want(http.StatusNotFound) // it is revoked
-	v.get(helloPath + "/keys/key3/revoke").want(http.StatusOK)
-	v.post(helloPath+"/keys/key3/revoke", v.tokens()).onward().want(http.StatusOK, "The key is revoked",
-		"Revoked keys").lacks("canary")
+	v.get(helloPath).want(http.StatusOK, "nightly", first[:8]+"…"+first[len(first)-4:]).lacks(first)
+	old := h.newestKey()
+	v.get(old+"/rotate").want(http.StatusOK, "stops working at that moment")
+	second := v.post(old+"/rotate", v.tokens()).want(http.StatusOK, "The old key no longer works").projectKey()
+	if second == first {
+		t.Error("the key was not replaced")
+	}
+	v.get(old + "/rotate").want(http.StatusNotFound) // it is revoked
+	rotated := h.newestKey()
+	v.get(rotated + "/revoke").want(http.StatusOK)
+	v.post(rotated+"/revoke", v.tokens()).onward().want(http.StatusOK, "The key is revoked",
+		"Revoked keys").lacks(first, second)
 	v.post(helloPath+"/keys/nothing/revoke", v.tokens()).want(http.StatusNotFound)
 }
 
+var projectKeyForm = regexp.MustCompile(`spk_[A-Za-z0-9_-]{20,}`)
+
+// projectKey returns the project key that the last page shows.
+func (v *visitor) projectKey() string {
+	v.t.Helper()
+	key := projectKeyForm.FindString(v.page)
+	if key == "" {
+		v.t.Fatalf("the page shows no key:\n%s", v.page)
+	}
+	return key
+}
+
+// newestKey returns the path of the newest live key of hello.
+func (h *dashboardWorld) newestKey() string {
+	h.t.Helper()
+	keys, err := h.projects.Keys(context.Background(), adaID, hello)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, k := range keys {
+		if k.ID != "key1" && k.RevokedAt.IsZero() {
+			return helloPath + "/keys/" + k.ID
+		}
+	}
+	h.t.Fatal("hello has no new key")
+	return ""
+}
+
 func TestMergeAndDelete_AskFirst(t *testing.T) {
-	h := newFakeDashboard()
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada)
 	v.get(helloPath+"/merge?into=com.example.other").want(http.StatusOK, "Of two spending caps the lower one stays")
 	v.get(helloPath + "/merge?into=" + hello).want(http.StatusNotFound) // a merge into itself
 	v.get(helloPath + "/merge?into=" + foreign).want(http.StatusNotFound)
 	v.get(helloPath+"/merge?into=com.example.other").want(http.StatusOK, "cannot be undone")
 	v.post(helloPath+"/merge", v.form("into", "com.example.other")).onward().want(http.StatusOK, "Merged.")
-	v.get(helloPath+"/delete").want(http.StatusOK, "permanently")
-	v.post(helloPath+"/delete", v.form("typed", "com.example")).want(http.StatusUnprocessableEntity,
+	const other = "com.example.other"
+	v.get(projectPath(other)+"/delete").want(http.StatusOK, "permanently")
+	v.post(projectPath(other)+"/delete", v.form("typed", "com.example")).want(http.StatusUnprocessableEntity,
 		`value="com.example"`, `id="typed-error"`)
-	v.post(helloPath+"/delete", v.form("typed", hello)).onward().want(http.StatusOK,
-		"The project is deleted.").lacks(hello)
-	if calls := h.called(); !slices.Equal(calls, []string{"project.merged com.example.other", "project.deleted " +
-		hello}) {
+	v.post(projectPath(other)+"/delete", v.form("typed", other)).onward().want(http.StatusOK,
+		"The project is deleted.").lacks(other)
+	if calls := h.called(); !slices.Equal(calls, []string{"project.merged " + other, "project.deleted " + other}) {
 		t.Errorf("got calls %v", calls)
 	}
 }
 
 func TestGrants_AreSavedPerProject(t *testing.T) {
-	h := newFakeDashboard()
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(accessPath(hello)).want(http.StatusOK, "Read + Write", "default", "always allowed")
 	v.post("/account/mcp-access", v.form("project", hello, "assistant.voice", "off", "analytics",
 		"read_write")).onward().want(http.StatusOK, "It applies from")
-	g := h.grants[hello]
-	if g.Assistant[grants.Voice] != grants.Off || g.Assistant[grants.Sounds] != grants.ReadWrite ||
+	g, err := h.grants.Of(t.Context(), adaID, hello)
+	if err != nil || g.Assistant[grants.Voice] != grants.Off || g.Assistant[grants.Sounds] != grants.ReadWrite ||
 		g.Analytics != grants.ReadWrite || g.Credentials != grants.ReadWrite {
 		t.Errorf("got grants %+v, want the posted levels and no other change", g)
 	}
@@ -231,8 +268,8 @@ func TestGrants_AreSavedPerProject(t *testing.T) {
 }
 
 func TestLinks_Revoke(t *testing.T) {
-	h := newFakeDashboard()
-	site, _ := dashboardSite(t, h)
+	h := newDashboardWorld(t)
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get("/account").want(http.StatusOK, "maple", "claude-code 2.1", "192.0.2.7",
 		"Debian 12").lacks("oldbox")
 	v.get("/account/links/link2/revoke").want(http.StatusNotFound) // it is already revoked
@@ -246,9 +283,9 @@ func TestLinks_Revoke(t *testing.T) {
 func TestLinks_NewOnesAreMarked(t *testing.T) {
 	for age, marked := range map[time.Duration]bool{time.Hour: true, 7*24*time.Hour - time.Minute: true, 7*24*time.Hour +
 		time.Minute: false} {
-		h := newFakeDashboard()
-		h.links[0].LinkedAt, h.links[0].LastIP = time.Now().Add(-age), "198.51.100.9"
-		site, _ := dashboardSite(t, h)
+		h := newDashboardWorld(t)
+		h.exec("UPDATE links SET linked_at = $1, last_ip = '198.51.100.9'", then.Add(-age).UnixMilli())
+		site := dashboardSite(t, h)
 		v := signedIn(t, site, ada).get("/account").want(http.StatusOK, "from <bdi>192.0.2.7", "from <bdi>198.51.100.9")
 		if got := strings.Contains(v.page, ">new</span>"); got != marked {
 			t.Errorf("a link that is %v old: marked as new is %v, want the opposite", age, got)
@@ -258,32 +295,32 @@ func TestLinks_NewOnesAreMarked(t *testing.T) {
 
 // The text of a notice cannot be set in a URL.
 func TestNotices_AreNotFromTheAddress(t *testing.T) {
-	site, _ := dashboardSite(t, newFakeDashboard())
+	site := dashboardSite(t, newDashboardWorld(t))
 	v := signedIn(t, site, ada)
 	v.get("/account?done="+url.QueryEscape("call 555 now")).want(http.StatusOK).lacks("555", `class="note`)
 	v.get("/account?done=revoked-link").want(http.StatusOK, `class="note good" role="status"`)
 }
 
 func TestHome_LinksToTheDashboard(t *testing.T) {
-	site, _ := dashboardSite(t, newFakeDashboard())
+	site := dashboardSite(t, newDashboardWorld(t))
 	signedIn(t, site, ada).get("/").want(http.StatusOK, `href="/account">Dashboard`, "Go to your dashboard")
 	visit(t, site).get("/").want(http.StatusOK).lacks(`href="/account"`)
-	without := newFake()
-	without.people[ada] = password
+	without := newPeople(t)
+	without.add(ada)
 	signedIn(t, newSite(t, without), ada).get("/").want(http.StatusOK).lacks(`href="/account"`)
 }
 
 // The pages stay small even if the account has the maximum number of projects.
 func TestManyProjects(t *testing.T) {
-	h := newFakeDashboard()
-	for i := range projects.MaxProjects - len(h.projects) {
-		h.projects = append(h.projects, projects.Project{ID: fmt.Sprintf("com.example.one-of-many-%03d", i),
-			DisplayName: fmt.Sprintf("One of many %d", i), Platforms: projects.Platforms(), LastActiveAt: then})
+	h := newDashboardWorld(t)
+	for i := range projects.MaxProjects - 2 {
+		h.addProject(fmt.Sprintf("com.example.one-of-many-%03d", i), fmt.Sprintf("One of many %d", i), then)
 	}
+	h.exec("UPDATE projects SET platforms = 'ios,android,web,desktop'")
 	for range 3 * activityEntries {
-		h.note(agentActor, "assistant.changed", hello, "voice: ember -> harbor; memory: off -> on").Before = []byte(`{}`)
+		h.note(agentActor, "assistant.changed", hello, "voice: ember -> harbor; memory: off -> on", `{}`)
 	}
-	site, _ := dashboardSite(t, h)
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada)
 	pages := append([]string{helloPath, "/account/projects?page=5"}, pagesOfAccount...)
 	for _, p := range pages {
@@ -310,7 +347,7 @@ func (v *visitor) weight() int {
 
 // Settings that have no effect yet are named first, and their values are not requested.
 func TestAssistant_SaysWhatHasNoEffect(t *testing.T) {
-	site, _ := dashboardSite(t, newFakeDashboard())
+	site := dashboardSite(t, newDashboardWorld(t))
 	v := signedIn(t, site, ada)
 	v.get(helloPath+"/assistant").want(http.StatusOK, "Only the text model has an effect today.")
 	v.get("/account/mcp-access").want(http.StatusOK, "there is no voice assistant yet")

@@ -33,7 +33,7 @@ var (
 // If another site embeds a page with a code in a user's browser, that is not the user's guess. The code is not looked
 // up or counted, and the response reveals nothing about it.
 func TestEmbeddedByAnotherSite_IsRefused(t *testing.T) {
-	f := newFake(code)
+	f := newPeople(t, code)
 	v := visit(t, newSite(t, f))
 	for name, header := range embeddings {
 		for range 3 * wrongCodesPerMinute {
@@ -56,7 +56,7 @@ func TestEmbeddedByAnotherSite_IsRefused(t *testing.T) {
 
 // A link that a user follows from another site is looked up and counted like any other link.
 func TestLinksFromAnotherSite_Work(t *testing.T) {
-	v := visit(t, newSite(t, newFake(code)))
+	v := visit(t, newSite(t, newPeople(t, code)))
 	v.fetched(page, followedLink...).want(http.StatusOK)
 	for range wrongCodesPerMinute {
 		v.fetched("/activate?code=BBBB-BBBB", followedLink...).want(http.StatusNotFound)

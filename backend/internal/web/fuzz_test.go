@@ -38,7 +38,7 @@ func FuzzActivateCode(f *testing.F) {
 		strings.Repeat("-", 100) + "WDJBMJHT"} {
 		f.Add(s, "signin")
 	}
-	h := newWeb(f, newFake(code), func(o *Options) { o.ClientIP = func(r *http.Request) string { return r.URL.RawQuery } })
+	h := newWeb(f, newPeople(f, code), func(o *Options) { o.ClientIP = func(r *http.Request) string { return r.URL.RawQuery } })
 	f.Fuzz(func(t *testing.T, given, mode string) {
 		query := url.Values{"code": {given}, "mode": {mode}}.Encode()
 		rec := httptest.NewRecorder()

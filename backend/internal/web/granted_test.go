@@ -5,14 +5,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/grants"
 )
 
 // Before approving, a user can read how much access each part of the account grants, and where to change that.
 func TestActivation_ShowsWhatIsGranted(t *testing.T) {
-	f := newFake(code)
-	v := visit(t,
-		newSite(t, f, func(o *Options) { o.Dashboard = (&fakeDashboard{usual: grants.Default()}).dashboard() })).get(page).signUp("a@example.com", page)
+	h := newDashboardWorld(t)
+	h.addCode(code)
+	site := dashboardSite(t, h)
+	v := visit(t, site).get(page).signUp("a@example.com", page)
 	v.want(http.StatusOK, "simulator", "See your projects", "make keys",
 		"Read and change a project&#39;s assistant settings",
 		"AI keys are set, never the keys", "Read a project&#39;s analytics",
@@ -25,10 +27,13 @@ func TestActivation_ShowsWhatIsGranted(t *testing.T) {
 
 // A signed-in user sees the access granted by the account's own default.
 func TestActivation_ShowsTheAccountsDefault(t *testing.T) {
-	h := &fakeDashboard{usual: grants.Default()}
-	h.usual.Analytics = grants.Off
-	site := newSite(t, newFake(code), func(o *Options) { o.Dashboard = h.dashboard() })
-	v := visit(t, site).get(page).signUp(ada, page).want(http.StatusOK, "AI keys are set")
+	h, usual := newDashboardWorld(t), grants.Default()
+	usual.Analytics = grants.Off
+	if err := h.grants.SetDefault(t.Context(), adaID, usual, false, false, audit.Person()); err != nil {
+		t.Fatal(err)
+	}
+	h.addCode(code)
+	v := signedIn(t, dashboardSite(t, h), ada).get(page).want(http.StatusOK, "AI keys are set")
 	if strings.Contains(v.page, "project&#39;s analytics") {
 		t.Error("the page promises analytics, which the account's default does not grant")
 	}

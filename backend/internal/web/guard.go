@@ -18,6 +18,12 @@ var (
 	errForbidden = errors.New("forbidden")
 )
 
+// Account contains the data about the signed-in account that pages need.
+type Account struct {
+	ID    string
+	Email string
+}
+
 // call is one request being handled by page.
 type call struct {
 	*http.Request

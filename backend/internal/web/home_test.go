@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"flag"
 	"image"
 	"image/draw"
 	"image/png"
@@ -24,6 +25,8 @@ const homeTree = `{"tree":{"type":"column","padding":28,"gap":16,"children":[
 	{"type":"progress","value":60},{"type":"column","grow":1,"children":[]},
 	{"type":"row","gap":12,"children":[{"type":"button","id":"next","text":"Next step"},
 		{"type":"button","id":"repeat","text":"Repeat"}]}]}}`
+
+var update = flag.Bool("update", false, "draw the picture of the start page again")
 
 // TestHome_PictureIsOfTheRenderer draws the picture again and compares pixels.
 func TestHome_PictureIsOfTheRenderer(t *testing.T) {
@@ -59,15 +62,15 @@ func TestHome_PictureIsOfTheRenderer(t *testing.T) {
 
 // An embedded backend of another state directory is found only with that directory.
 func TestHome_CommandsNameTheStateDirectory(t *testing.T) {
-	h := newFakeDashboard()
-	site, _ := dashboardSite(t, h, func(o *Options) { o.Embedded, o.StateDir = true, "/home/ada/o'hara/.run" })
+	h := newDashboardWorld(t)
+	site := dashboardSite(t, h, func(o *Options) { o.Embedded, o.StateDir = true, "/home/ada/o'hara/.run" })
 	const export = "export SERVICE_CONFIG_DIR=&#39;/home/ada/o&#39;\\&#39;&#39;hara/.run&#39;\nservicectl agent add --all"
 	visit(t, site).get("/").want(http.StatusOK, strings.Replace(export, "=", "=<wbr>", 1))
 	v := signedIn(t, site, "eve@example.org").get("/account").want(http.StatusOK, export)
 	if strings.Contains(v.page, "by themselves") || strings.Contains(v.page, "SERVICE_BACKEND_URL") {
 		t.Error("the first steps lead to another backend")
 	}
-	site, _ = dashboardSite(t, h, func(o *Options) { o.Embedded = true })
+	site = dashboardSite(t, h, func(o *Options) { o.Embedded = true })
 	signedIn(t, site, "eve@example.org").get("/account").want(http.StatusOK, "by themselves", "<code>servicectl agent add --all")
 }
 
@@ -75,7 +78,7 @@ func TestHome_CommandsNameTheStateDirectory(t *testing.T) {
 // would treat it as another one.
 func TestHome_CommandsFitTheBackend(t *testing.T) {
 	for _, embedded := range []bool{true, false} {
-		site := newSite(t, newFake(), func(o *Options) { o.Embedded, o.SiteURL = embedded, "http://service.example.org" })
+		site := newSite(t, newPeople(t), func(o *Options) { o.Embedded, o.SiteURL = embedded, "http://service.example.org" })
 		v := visit(t, site).get("/").want(http.StatusOK, "servicectl agent add --all", "servicectl login",
 			"servicectl session run", "home.png")
 		if got := strings.Contains(v.page, "export SERVICE_BACKEND_URL=<wbr>http://service.example.org"); got == embedded {

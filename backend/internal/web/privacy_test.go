@@ -11,7 +11,7 @@ import (
 // The privacy page lists the same events as the code, and explains when they are sent and how to view, stop and erase
 // them.
 func TestPrivacyPage_ListsEveryEvent(t *testing.T) {
-	site := newSite(t, newFake(), func(o *Options) { o.Embedded = false })
+	site := newSite(t, newPeople(t), func(o *Options) { o.Embedded = false })
 	v := visit(t, site).get("/").want(http.StatusOK, `href="/privacy"`).get("/privacy").want(http.StatusOK,
 		"90 days", "decline-privacy", "SERVICE_TELEMETRY=0", "DO_NOT_TRACK=1", "telemetry tail", "telemetry purge",
 		"Nothing is sent before",
@@ -22,7 +22,7 @@ func TestPrivacyPage_ListsEveryEvent(t *testing.T) {
 		"hour for 400 days, single calls for 30 days, at most 10,000 of a project",
 		"keyed hashes of the e-mail address and the network that it was granted to are kept for 90 days",
 		"under a random name that no longer identifies anybody", "Remaining credit is lost")
-	visit(t, newSite(t, newFake(), func(o *Options) { o.Embedded = true })).get("/privacy").want(http.StatusOK,
+	visit(t, newSite(t, newPeople(t), func(o *Options) { o.Embedded = true })).get("/privacy").want(http.StatusOK,
 		"Nothing is sent: this backend")
 	for _, d := range telemetry.List() {
 		v.want(http.StatusOK, "<code>"+d.Name+"</code>", d.When)

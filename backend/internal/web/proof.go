@@ -104,7 +104,7 @@ func (w *Web) checkProof(c *call) (f proofForm, err error) {
 		f.Needed, err = w.provePasskey(c, &f)
 		return f, err
 	}
-	err = w.Settings.CheckPassword(c.Context(), c.account.ID, passwordValue(c))
+	err = w.Accounts.CheckPassword(c.Context(), c.account.ID, passwordValue(c))
 	if problem := passwordProblem(err); problem != "" {
 		f.add(passwordField, problem)
 		return f, nil

@@ -6,12 +6,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/service-dev/service/backend/internal/passkey"
+	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/test/chromium"
+	"github.com/service-dev/service/test/passkeytest"
 )
 
 var proofInput = regexp.MustCompile(`name="proof" value="([^"]+)"`)
@@ -26,12 +26,12 @@ func (v *visitor) proof() string {
 func asksProof(o *Options) { o.AskProof = true }
 
 // proving returns a site that asks for proofs, and ada's browser, which is signed in and shows the page of the code.
-func proving(t *testing.T, codes ...string) (*fakeSettings, *visitor) {
+func proving(t *testing.T, codes ...string) (*people, *visitor) {
 	t.Helper()
-	f := newFakeSettings()
-	f.mail, f.fakeAccounts = false, newFake(codes...)
-	f.people["ada@example.org"] = adaPassword
-	v := visit(t, newSite(t, f.fakeAccounts, f.all, asksProof)).get("/signin")
+	f := newSignIns(t, codes...)
+	f.box.off = true
+	f.add("ada@example.org")
+	v := visit(t, newSite(t, f, asksProof)).get("/signin")
 	v.send("/signin", "email", "ada@example.org", "password", adaPassword).want(http.StatusSeeOther)
 	return f, v.get(page).want(http.StatusOK, "Approve", "Your password")
 }
@@ -43,12 +43,12 @@ func TestApprove_NeedsTheAccountsPassword(t *testing.T) {
 	v.send(approveURL(code)).want(http.StatusUnprocessableEntity, code, "Your password")
 	v.send(approveURL(code), "password", "mallory's password").want(http.StatusUnprocessableEntity, code, wrongPassword)
 	v.send(approveURL(code), "proof", "x").want(http.StatusUnprocessableEntity)
-	if len(f.approved) > 0 {
-		t.Fatalf("approved %v without the password", f.approved)
+	if who := f.approver(code); who != "" {
+		t.Fatalf("%s approved without the password", who)
 	}
 	v.send(approveURL(code), "password", adaPassword).want(http.StatusSeeOther)
-	if f.approved[code] != "id-ada@example.org" {
-		t.Errorf("approved %v, want ada's approval", f.approved)
+	if who := f.approver(code); who != "ada@example.org" {
+		t.Errorf("approved by %q, want ada", who)
 	}
 }
 
@@ -64,7 +64,7 @@ func TestApprove_LimitsGuesses(t *testing.T) {
 func TestDeny_NeedsNoProof(t *testing.T) {
 	f, v := proving(t, code)
 	v.send("/activate/deny?code=" + code).want(http.StatusSeeOther)
-	if !f.denied[code] {
+	if f.code(code).State != link.Denied {
 		t.Error("the code was not denied")
 	}
 }
@@ -73,9 +73,9 @@ func TestDeny_NeedsNoProof(t *testing.T) {
 // replaces the password is only in the response to that form, and valid only for that code, browser and account.
 func TestApprove_RightAfterASignIn(t *testing.T) {
 	const other = "HJKL-MNPQ"
-	f := newFakeSettings()
-	f.mail, f.fakeAccounts = false, newFake(code, other)
-	site := newSite(t, f.fakeAccounts, f.all, asksProof)
+	f := newSignIns(t, code, other)
+	f.box.off = true
+	site := newSite(t, f, asksProof)
 	v := visit(t, site).get(page)
 	form := v.tokens()
 	for name, value := range map[string]string{"email": "ada@example.org", "password": adaPassword, "accept": "yes"} {
@@ -93,8 +93,8 @@ func TestApprove_RightAfterASignIn(t *testing.T) {
 	stranger := visit(t, site).get("/signin")
 	stranger.send("/signin", "email", "ada@example.org", "password", adaPassword).want(http.StatusSeeOther)
 	stranger.get(page).send(approveURL(code), "proof", proof).want(http.StatusUnprocessableEntity)
-	if len(f.approved) > 0 {
-		t.Fatalf("approved %v with a proof for something else", f.approved)
+	if n := f.count("device_codes WHERE state = 'approved'"); n > 0 {
+		t.Fatalf("%d codes were approved with a proof for something else", n)
 	}
 	tokens.Set("proof", proof)
 	v.post(approveURL(code), tokens).want(http.StatusSeeOther)
@@ -108,26 +108,28 @@ func TestApprove_WithAPasskey(t *testing.T) {
 	if strings.Contains(v.page, "Approve with a passkey") {
 		t.Error("the page offers a passkey to an account without one")
 	}
-	f.keys = []passkey.Passkey{{ID: "mine", CreatedAt: time.Now()}}
-	begin := func(code string) string {
+	mine, yours := f.addPasskey("ada@example.org"), passkeytest.New(t, passkeySite)
+	yours.Handle = mine.Handle
+	begin := func(code string) (options []byte) {
 		approval := v.get("/activate?code="+code).want(http.StatusOK, "Approve with a passkey")
 		m := beginURL.FindStringSubmatch(approval.page)
 		if m == nil {
 			t.Fatal("the page has no challenge")
 		}
-		return strings.ReplaceAll(m[1], "&amp;", "&")
+		return []byte(v.send(strings.ReplaceAll(m[1], "&amp;", "&")).want(http.StatusOK).page)
 	}
-	v.send(begin(other)).want(http.StatusOK)
-	v.get(page).send(approveURL(code), "credential", "mine").want(http.StatusUnprocessableEntity, badPasskey)
-	v.send(begin(code)).want(http.StatusOK)
-	v.get(page).send(approveURL(code), "credential", "yours").want(http.StatusUnprocessableEntity, badPasskey)
-	// No challenge is left.
-	v.send(approveURL(code), "credential", "mine").want(http.StatusUnprocessableEntity, badPasskey)
-	if len(f.approved) > 0 {
-		t.Fatalf("approved %v with a passkey for something else", f.approved)
+	approve := func(answer []byte) *visitor {
+		return v.get(page).send(approveURL(code), "credential", string(answer))
 	}
-	v.send(begin(code)).want(http.StatusOK)
-	v.get(page).send(approveURL(code), "credential", "mine").want(http.StatusSeeOther)
+	approve(mine.Sign(t, begin(other))).want(http.StatusUnprocessableEntity, badPasskey)
+	approve(yours.Sign(t, begin(code))).want(http.StatusUnprocessableEntity, badPasskey)
+	options := begin(code)
+	approve(yours.Sign(t, options)).want(http.StatusUnprocessableEntity, badPasskey)
+	approve(mine.Sign(t, options)).want(http.StatusUnprocessableEntity, badPasskey) // no challenge is left
+	if n := f.count("device_codes WHERE state = 'approved'"); n > 0 {
+		t.Fatalf("%d codes were approved with a passkey for something else", n)
+	}
+	approve(mine.Sign(t, begin(code))).want(http.StatusSeeOther)
 }
 
 // A recent sign-in is not enough to add a passkey or a provider where proofs are required.
@@ -136,22 +138,16 @@ func TestSignInMethods_NeedThePasswordEachTime(t *testing.T) {
 	v.send(settingsPath+"/passkeys/begin").want(http.StatusConflict, askPassword)
 	v.get(settingsPath).send(settingsPath+"/providers/acme/link").want(http.StatusUnprocessableEntity, askPassword)
 	v.get(settingsPath).send(settingsPath+"/passkeys/begin", "password", adaPassword).want(http.StatusOK)
-	if len(f.keys) > 0 {
+	if f.count("passkeys") > 0 {
 		t.Error("a passkey was added")
 	}
 }
 
 // Raising agents' access asks for the password on a page that repeats the form; lowering it does not.
 func TestGrants_RaisingNeedsAProof(t *testing.T) {
-	h := newFakeDashboard()
-	f := newFakeSettings()
-	f.mail = false
-	site, accounts := dashboardSite(t, h, func(o *Options) { f.all(o); o.AskProof = true })
-	f.fakeAccounts = accounts
-	f.people["ada@example.com"] = adaPassword
-	v := visit(t, site).get("/signin")
-	v.send("/signin", "email", "ada@example.com", "password", adaPassword).want(http.StatusSeeOther)
-	v.get("/account/mcp-access")
+	h := newDashboardWorld(t)
+	site := dashboardSite(t, h, asksProof)
+	v := signedIn(t, site, ada).get("/account/mcp-access")
 	v.send("/account/mcp-access/default", "analytics", "off").want(http.StatusSeeOther)
 	before := len(h.called())
 	v.get("/account/mcp-access").send("/account/mcp-access/default", "analytics", "read_write").
@@ -164,12 +160,14 @@ func TestGrants_RaisingNeedsAProof(t *testing.T) {
 	if got := len(h.called()); got != before {
 		t.Fatalf("the access was changed without a proof: %v", h.called())
 	}
-	v.send("/account/mcp-access/default", "analytics", "read_write", "password", adaPassword).want(http.StatusSeeOther)
+	v.send("/account/mcp-access/default", "analytics", "read_write", "password", password).want(http.StatusSeeOther)
 }
 
 // A user proves an action with a real passkey in the browser, and reloading a page after a sign-in is harmless.
 func TestProof_InTheBrowser(t *testing.T) {
-	s, _ := newPasskeyStage(t, asksProof, func(o *Options) { o.Accounts.(*fakeSettings).mail = false })
+	f := newSignIns(t, code)
+	f.box.off = true
+	s, _ := newPasskeyStage(t, f, asksProof)
 	s.signInAsAda()
 	s.do(chromium.Type("#passkey-name", "my laptop"), chromium.Type("#passkey-password", adaPassword),
 		chromedp.Click("form[data-passkey] button"))

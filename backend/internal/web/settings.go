@@ -16,9 +16,6 @@ const (
 
 // mountSettings adds the pages for additional sign-in methods, for mailed links and for the account's settings.
 func (w *Web) mountSettings(mux *http.ServeMux) {
-	if w.Settings == nil {
-		return
-	}
 	mount(mux, w.page, map[string]handler{
 		"GET /signup/sent":     w.signUpSent,
 		"GET /signup/confirm":  w.confirmForm,
@@ -138,12 +135,12 @@ func (w *Web) showProblem(c *call, problem string) error {
 }
 
 func (w *Web) showSettings(c *call, p settingsPage) error {
-	owner, err := w.Settings.ByID(c.Context(), c.account.ID)
+	owner, err := w.Accounts.ByID(c.Context(), c.account.ID)
 	if err != nil {
 		return err
 	}
 	p.Email, p.Verified, p.HasPassword = owner.Email, owner.Verified(), owner.HasPassword()
-	p.Mail, p.Min = w.Settings.CanMail(), minPassword
+	p.Mail, p.Min = w.Accounts.CanMail(), minPassword
 	if p.Stale, err = w.isStale(c); err != nil {
 		return err
 	}
@@ -177,7 +174,7 @@ func (w *Web) addProviders(c *call, p *settingsPage) error {
 	if w.Providers == nil {
 		return nil
 	}
-	linked, err := w.Settings.Identities(c.Context(), c.account.ID)
+	linked, err := w.Accounts.Identities(c.Context(), c.account.ID)
 	if err != nil {
 		return err
 	}
@@ -200,7 +197,7 @@ func (w *Web) addProviders(c *call, p *settingsPage) error {
 }
 
 func (w *Web) addBrowsers(c *call, p *settingsPage) error {
-	open, err := w.Settings.Sessions(c.Context(), c.account.ID, browserSecret(c))
+	open, err := w.Accounts.Sessions(c.Context(), c.account.ID, browserSecret(c))
 	for _, s := range open {
 		p.Browsers = append(p.Browsers, browserRow{
 			ID: s.ID, Device: deviceName(s.UserAgent), Address: s.IP, This: s.Current,

@@ -47,7 +47,7 @@ func passwordProblem(err error) string {
 // changeEmail sends a link to the new address. It requires mail, because only the link proves that the user owns the
 // address.
 func (w *Web) changeEmail(c *call) error {
-	if !w.Settings.CanMail() {
+	if !w.Accounts.CanMail() {
 		return errNotFound
 	}
 	p := settingsPage{NewEmail: strings.TrimSpace(c.PostFormValue("email"))}
@@ -64,7 +64,7 @@ func (w *Web) changeEmail(c *call) error {
 	}
 	err = account.ErrBadEmail
 	if isPlausibleEmail(p.NewEmail) {
-		err = w.Settings.ChangeEmail(c.Context(), c.account.ID, p.NewEmail, passwordValue(c), audit.Person())
+		err = w.Accounts.ChangeEmail(c.Context(), c.account.ID, p.NewEmail, passwordValue(c), audit.Person())
 	}
 	switch {
 	case errors.Is(err, account.ErrBadEmail):
@@ -82,7 +82,7 @@ func (w *Web) changeEmail(c *call) error {
 }
 
 func (w *Web) resendMail(c *call) error {
-	err := w.Settings.SendVerification(c.Context(), c.account.ID)
+	err := w.Accounts.SendVerification(c.Context(), c.account.ID)
 	if problem := mailProblem(err); problem != "" {
 		return w.showProblem(c, problem)
 	}
@@ -96,7 +96,7 @@ func (w *Web) changePassword(c *call) error {
 	if p.checkPassword("new-password", password); p.Failed() {
 		return w.showSettings(c, p)
 	}
-	owner, err := w.Settings.ByID(c.Context(), c.account.ID)
+	owner, err := w.Accounts.ByID(c.Context(), c.account.ID)
 	if err != nil {
 		return err
 	}
@@ -108,10 +108,10 @@ func (w *Web) changePassword(c *call) error {
 		return w.showStale(c)
 	}
 	if owner.HasPassword() {
-		err = w.Settings.ChangePassword(c.Context(), c.account.ID, passwordValue(c), password, browserSecret(c),
+		err = w.Accounts.ChangePassword(c.Context(), c.account.ID, passwordValue(c), password, browserSecret(c),
 			audit.Person())
 	} else {
-		err = w.Settings.SetPassword(c.Context(), c.account.ID, password, browserSecret(c), audit.Person())
+		err = w.Accounts.SetPassword(c.Context(), c.account.ID, password, browserSecret(c), audit.Person())
 	}
 	switch {
 	case passwordProblem(err) != "":
@@ -127,7 +127,7 @@ func (w *Web) changePassword(c *call) error {
 // isUnproven reports whether the request may come from someone who found the browser unattended: the account has no
 // password to enter, and the sign-in is not recent.
 func (w *Web) isUnproven(c *call) (bool, error) {
-	owner, err := w.Settings.ByID(c.Context(), c.account.ID)
+	owner, err := w.Accounts.ByID(c.Context(), c.account.ID)
 	if err != nil || owner.HasPassword() {
 		return false, err
 	}
@@ -143,7 +143,7 @@ func (w *Web) isStale(c *call) (bool, error) {
 	if w.AskProof {
 		return true, nil
 	}
-	open, err := w.Settings.Sessions(c.Context(), c.account.ID, browserSecret(c))
+	open, err := w.Accounts.Sessions(c.Context(), c.account.ID, browserSecret(c))
 	for _, s := range open {
 		if s.Current && w.Now().Sub(s.CreatedAt) < freshSignIn {
 			return false, err
@@ -160,7 +160,7 @@ func (w *Web) prove(c *call) (problem string, canEnter bool, err error) {
 	if err != nil || !stale {
 		return "", false, err
 	}
-	owner, err := w.Settings.ByID(c.Context(), c.account.ID)
+	owner, err := w.Accounts.ByID(c.Context(), c.account.ID)
 	switch {
 	case err != nil:
 		return "", false, err
@@ -169,7 +169,7 @@ func (w *Web) prove(c *call) (problem string, canEnter bool, err error) {
 	case passwordValue(c) == "":
 		return askPassword, true, nil
 	}
-	err = w.Settings.CheckPassword(c.Context(), c.account.ID, passwordValue(c))
+	err = w.Accounts.CheckPassword(c.Context(), c.account.ID, passwordValue(c))
 	if problem := passwordProblem(err); problem != "" {
 		return problem, true, nil
 	}
@@ -182,7 +182,7 @@ func (w *Web) showStale(c *call) error {
 }
 
 func (w *Web) unlinkProvider(c *call) error {
-	linked, err := w.Settings.Identities(c.Context(), c.account.ID)
+	linked, err := w.Accounts.Identities(c.Context(), c.account.ID)
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (w *Web) unlinkProvider(c *call) error {
 		if l.Provider != c.PathValue("provider") {
 			continue
 		}
-		err = w.Settings.Unlink(c.Context(), c.account.ID, l.Provider, l.Subject, browserSecret(c),
+		err = w.Accounts.Unlink(c.Context(), c.account.ID, l.Provider, l.Subject, browserSecret(c),
 			audit.Person())
 		if errors.Is(err, account.ErrLastWayIn) {
 			return w.showProblem(c, lastMethod)
@@ -205,11 +205,11 @@ func (w *Web) unlinkProvider(c *call) error {
 }
 
 func (w *Web) endBrowser(c *call) error {
-	err := w.Settings.EndSession(c.Context(), c.account.ID, c.PathValue("id"), audit.Person())
+	err := w.Accounts.EndSession(c.Context(), c.account.ID, c.PathValue("id"), audit.Person())
 	return w.settingsDone(c, err, "browser")
 }
 
 func (w *Web) endOtherBrowsers(c *call) error {
-	_, err := w.Settings.EndOtherSessions(c.Context(), c.account.ID, browserSecret(c), audit.Person())
+	_, err := w.Accounts.EndOtherSessions(c.Context(), c.account.ID, browserSecret(c), audit.Person())
 	return w.settingsDone(c, err, "browsers")
 }

@@ -32,7 +32,7 @@ func (w *Web) export(c *call) error {
 		return fmt.Errorf("create temporary file for export: %w", err)
 	}
 	defer file.Close()
-	if err := w.Settings.Export(c.Context(), c.account.ID, file, audit.Person()); err != nil {
+	if err := w.Accounts.Export(c.Context(), c.account.ID, file, audit.Person()); err != nil {
 		return err
 	}
 	size, err := file.Seek(0, io.SeekCurrent)
@@ -82,7 +82,7 @@ func (w *Web) deleteForm(c *call) error {
 }
 
 func (w *Web) newDeletePage(c *call) (p deletePage, err error) {
-	owner, err := w.Settings.ByID(c.Context(), c.account.ID)
+	owner, err := w.Accounts.ByID(c.Context(), c.account.ID)
 	if err != nil {
 		return p, err
 	}
@@ -102,7 +102,7 @@ func (w *Web) deleteAccount(c *call) error {
 		p.add("email", "This is not your account's e-mail address.")
 	}
 	if p.HasPassword && !p.Failed() {
-		err := w.Settings.CheckPassword(c.Context(), c.account.ID, passwordValue(c))
+		err := w.Accounts.CheckPassword(c.Context(), c.account.ID, passwordValue(c))
 		if problem := passwordProblem(err); problem != "" {
 			p.add("password", problem)
 		} else if err != nil {
@@ -112,7 +112,7 @@ func (w *Web) deleteAccount(c *call) error {
 	if p.Failed() || p.Stale {
 		return w.render(c, http.StatusUnprocessableEntity, "settings_delete", p)
 	}
-	if err := w.Settings.Delete(c.Context(), c.account.ID, audit.Person()); err != nil {
+	if err := w.Accounts.Delete(c.Context(), c.account.ID, audit.Person()); err != nil {
 		return err
 	}
 	w.newVisitor(c)

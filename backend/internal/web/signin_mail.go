@@ -25,14 +25,14 @@ type forgotPage struct {
 func (w *Web) forgotForm(c *call) error { return w.showForgot(c, http.StatusOK, forgotPage{}) }
 
 func (w *Web) showForgot(c *call, status int, p forgotPage) error {
-	p.Mail, p.Local = w.Settings.CanMail(), w.Embedded
+	p.Mail, p.Local = w.Accounts.CanMail(), w.Embedded
 	return w.render(c, status, "forgot", p)
 }
 
 // sendForgot responds identically to known and unknown addresses.
 func (w *Web) sendForgot(c *call) error {
 	p := forgotPage{Email: strings.TrimSpace(c.PostFormValue("email"))}
-	if !w.Settings.CanMail() {
+	if !w.Accounts.CanMail() {
 		return w.showForgot(c, http.StatusOK, p)
 	}
 	if w.rateLimits.mails.Take(w.ClientIP(c.Request)) > 0 {
@@ -42,7 +42,7 @@ func (w *Web) sendForgot(c *call) error {
 	}
 	err := account.ErrBadEmail
 	if isPlausibleEmail(p.Email) {
-		err = w.Settings.ForgotPassword(c.Context(), p.Email)
+		err = w.Accounts.ForgotPassword(c.Context(), p.Email)
 	}
 	if errors.Is(err, account.ErrBadEmail) {
 		p.add("email", badEmail)
@@ -139,7 +139,7 @@ func (w *Web) reset(c *call) error {
 	if f.checkPassword("password", password); f.Failed() {
 		return w.showReset(c, f, revoke)
 	}
-	owner, err := w.Settings.ResetPassword(c.Context(), token, password, revoke)
+	owner, err := w.Accounts.ResetPassword(c.Context(), token, password, revoke)
 	switch {
 	case errors.Is(err, account.ErrBadToken):
 		w.endFlow(c, flowReset)
@@ -174,7 +174,7 @@ func (w *Web) verify(c *call) error {
 	var token string
 	w.loadFlow(c, flowVerify, &token)
 	w.endFlow(c, flowVerify)
-	err := w.Settings.Verify(c.Context(), c.account.ID, token)
+	err := w.Accounts.Verify(c.Context(), c.account.ID, token)
 	m := toSettings
 	switch {
 	case errors.Is(err, account.ErrBadToken):

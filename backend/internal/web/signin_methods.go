@@ -24,9 +24,6 @@ type providerButton struct {
 // complete adds the sign-in methods of this backend to the account form.
 func (w *Web) complete(c *call, f accountForm) accountForm {
 	f.NeedsWord, f.SignedOut = w.SignInWord != "", w.SignedOut
-	if w.Settings == nil {
-		return f
-	}
 	f.Forgot = "/forgot"
 	if w.Providers != nil {
 		for _, p := range w.Providers.Providers() {

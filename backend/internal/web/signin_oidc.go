@@ -104,7 +104,7 @@ func (w *Web) providerCallback(c *call) error {
 	if state.Link != "" {
 		return w.linkIdentity(c, state.Link, id)
 	}
-	owner, err := w.Settings.SignInWith(c.Context(), id)
+	owner, err := w.Accounts.SignInWith(c.Context(), id)
 	if errors.Is(err, account.ErrNeedsConsent) {
 		if err := w.saveFlow(c, flowWelcome, newIdentity{id, state.Next}, newIdentity{id, "/"}); err != nil {
 			return err
@@ -121,7 +121,7 @@ func (w *Web) linkIdentity(c *call, accountID string, id account.Identity) error
 	if c.account.ID != accountID {
 		return errForbidden
 	}
-	if err := w.Settings.LinkIdentity(c.Context(), accountID, id, audit.Person()); err != nil {
+	if err := w.Accounts.LinkIdentity(c.Context(), accountID, id, audit.Person()); err != nil {
 		return w.showProviderError(c, err, id.Provider, settingsPath)
 	}
 	return w.settingsDone(c, nil, "linked")
@@ -155,9 +155,9 @@ func (w *Web) acceptWelcome(c *call) error {
 		f.add("accept", needsConsent)
 		return w.showWelcome(c, f)
 	}
-	owner, err := w.Settings.SignUpWith(c.Context(), who.Identity)
+	owner, err := w.Accounts.SignUpWith(c.Context(), who.Identity)
 	if errors.Is(err, account.ErrIdentityTaken) { // another tab was faster
-		owner, err = w.Settings.SignInWith(c.Context(), who.Identity)
+		owner, err = w.Accounts.SignInWith(c.Context(), who.Identity)
 	}
 	w.endFlow(c, flowWelcome)
 	if err != nil {

@@ -59,7 +59,7 @@ func (w *Web) signInWithPasskey(c *call) error {
 	id, err := w.Passkeys.FinishLogin(c.Context(), w.takeChallenge(c), []byte(c.PostFormValue("credential")))
 	var owner account.Account
 	if err == nil {
-		owner, err = w.Settings.ByID(c.Context(), id)
+		owner, err = w.Accounts.ByID(c.Context(), id)
 	}
 	switch {
 	case err == nil:

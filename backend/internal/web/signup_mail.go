@@ -11,7 +11,7 @@ import (
 // the same response, and the mail informs the owner.
 
 func (w *Web) requestSignUp(c *call, f accountForm, password string) error {
-	err := w.Settings.RequestSignUp(c.Context(), f.Email, password, f.Next)
+	err := w.Accounts.RequestSignUp(c.Context(), f.Email, password, f.Next)
 	if errors.Is(err, account.ErrBadEmail) {
 		return w.rejectForm(c, f, "email", badEmail)
 	}
@@ -52,7 +52,7 @@ func (w *Web) showConfirm(c *call, f formErrors) error {
 func (w *Web) confirmSignUp(c *call) error {
 	var token string
 	w.loadFlow(c, flowSignUp, &token)
-	owner, next, err := w.Settings.FinishSignUp(c.Context(), token, passwordValue(c))
+	owner, next, err := w.Accounts.FinishSignUp(c.Context(), token, passwordValue(c))
 	var f formErrors
 	var spent *account.TooManyGuessesError
 	switch {

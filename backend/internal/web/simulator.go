@@ -16,15 +16,14 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// Simulators finds the sessions of simulator pages and serves their WebSockets.
-type Simulators interface {
-	// Get returns sessions.ErrNotFound for an unknown session and for another account's session.
-	Get(ctx context.Context, accountID, id string) (sessions.Session, error)
-	// AppEndpoint returns the URL to which apps of this session connect.
-	AppEndpoint(id string) string
+// Simulators serves the simulator pages of sessions.
+type Simulators struct {
+	Sessions *sessions.Service
+	// AppEndpoint returns the URL to which apps of a session connect.
+	AppEndpoint func(id string) string
 	// ServePage upgrades the request to the page's WebSocket and serves it until stillSignedIn returns false. It checks
-	// the origin itself.
-	ServePage(rw http.ResponseWriter, r *http.Request, id string, stillSignedIn func(context.Context) bool)
+	// the origin itself. It is a function so that tests can play the relay.
+	ServePage func(rw http.ResponseWriter, r *http.Request, id string, stillSignedIn func(context.Context) bool)
 }
 
 // simulatorView is the data of the template "simulator".
@@ -120,5 +119,5 @@ func (w *Web) stillSignedIn(c *call) func(context.Context) bool {
 }
 
 func (w *Web) session(c *call) (sessions.Session, error) {
-	return w.Simulators.Get(c.Context(), c.account.ID, c.PathValue("id"))
+	return w.Simulators.Sessions.Get(c.Context(), c.account.ID, c.PathValue("id"))
 }

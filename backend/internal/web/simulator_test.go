@@ -66,8 +66,8 @@ func newPageTest(t *testing.T, model string, options ...pageOption) *pageTest {
 	}
 	s.welcome = glasses.PageWelcome{SessionID: pageTestSession, DeviceModel: m, Display: json.RawMessage("null"),
 		Glasses: new(glasses.FreshState().ForApp(glasses.LinkConnected, glasses.ClockReal))}
-	f := newFake()
-	f.people[ada] = password
+	f := newDashboardWorld(t)
+	f.frozen = time.Time{}
 	s.site = s.serve(f, slices.Contains(options, withoutProgram))
 	s.ctx = newBrowser(t)
 	if slices.Contains(options, withCamera) {
@@ -81,9 +81,10 @@ func newPageTest(t *testing.T, model string, options ...pageOption) *pageTest {
 	return s
 }
 
-func (s *pageTest) serve(f *fakeAccounts, bare bool) *httptest.Server {
-	w, err := New(Options{Accounts: f, Links: f, Key: bytes.Repeat([]byte("k"), minKeyBytes), InstanceID: "test01",
-		Embedded: true, Simulators: s})
+func (s *pageTest) serve(f *dashboardWorld, bare bool) *httptest.Server {
+	w, err := New(Options{Accounts: f.accounts, Links: f.links, Key: bytes.Repeat([]byte("k"), minKeyBytes), InstanceID: "test01",
+		Embedded: true, Simulators: &Simulators{Sessions: s.newSessions(f), ServePage: s.servePage,
+			AppEndpoint: func(id string) string { return "ws://localhost/api/sessions/" + id + "/app" }}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -97,16 +98,15 @@ func (s *pageTest) serve(f *fakeAccounts, bare bool) *httptest.Server {
 	return site
 }
 
-// Get, AppEndpoint and ServePage implement Simulators.
-func (s *pageTest) Get(context.Context, string, string) (sessions.Session, error) {
-	return sessions.Session{ID: pageTestSession, Project: "com.example.hello", Platform: "web",
-		DeviceModel: s.welcome.DeviceModel.ID,
-		ExpiresAt:   time.Now().Add(time.Hour)}, nil
+// newSessions returns a service that has the page's session.
+func (s *pageTest) newSessions(h *dashboardWorld) *sessions.Service {
+	h.addSession(pageTestSession, s.welcome.DeviceModel.ID, "", 0)
+	h.exec("UPDATE sessions SET expires_at = $1", time.Now().Add(time.Hour).UnixMilli())
+	return h.sessions
 }
 
-func (s *pageTest) AppEndpoint(id string) string { return "ws://localhost/api/sessions/" + id + "/app" }
-
-func (s *pageTest) ServePage(rw http.ResponseWriter, r *http.Request, _ string, _ func(context.Context) bool) {
+// servePage plays the relay.
+func (s *pageTest) servePage(rw http.ResponseWriter, r *http.Request, _ string, _ func(context.Context) bool) {
 	ws, err := websocket.Accept(rw, r, nil)
 	if err != nil {
 		return

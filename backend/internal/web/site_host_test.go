@@ -2,19 +2,18 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
-	"github.com/service-dev/service/backend/internal/passkey"
 	"github.com/service-dev/service/test/chromium"
 )
 
@@ -29,11 +28,10 @@ func newNamedSite(t *testing.T, change ...func(*Options)) (site *httptest.Server
 		t.Fatal(err)
 	}
 	name = "http://service-test.localhost:" + port
-	f := newFakeSettings()
-	f.mail = false
-	f.people["ada@example.org"] = adaPassword
-	site.Config.Handler = newWeb(t, f.fakeAccounts, append([]func(*Options){f.all,
-		func(o *Options) { o.SiteURL = name }}, change...)...)
+	f := newSignIns(t, code)
+	f.box.off = true
+	f.add("ada@example.org")
+	site.Config.Handler = newWeb(t, f, append([]func(*Options){func(o *Options) { o.SiteURL = name }}, change...)...)
 	site.Start()
 	t.Cleanup(site.Close)
 	site.URL = "http://localhost:" + port
@@ -149,18 +147,19 @@ func TestSiteHost_WithoutScript(t *testing.T) {
 // After a sign-in with the password, an account whose passkeys all belong to another host is asked to add one again.
 // Its old passkeys are not offered as a proof.
 func TestSiteHost_PasskeysOfAnotherHost(t *testing.T) {
-	f := newFakeSettings()
-	f.mail = false
-	f.people["ada@example.org"] = adaPassword
+	f := newSignIns(t, code)
+	f.box.off = true
+	f.add("ada@example.org")
 	const name = "service-test.localhost"
-	site := newSite(t, f.fakeAccounts, f.all, asksProof, func(o *Options) { o.SiteURL = "http://" + name })
+	site := newSite(t, f, asksProof, func(o *Options) { o.SiteURL = "http://" + name })
 	for _, test := range []struct {
 		hosts []string
 		lost  bool
 	}{{nil, false}, {[]string{""}, true}, {[]string{"localhost", ""}, true}, {[]string{"localhost", name}, false}} {
-		f.keys = nil
-		for _, host := range test.hosts {
-			f.keys = append(f.keys, passkey.Passkey{ID: "k" + host, Host: host, CreatedAt: time.Now()})
+		f.exec("DELETE FROM passkeys")
+		for i, host := range test.hosts {
+			f.exec(`INSERT INTO passkeys (id, account_id, credential_id, name, credential, sign_count, created_at, host)
+				VALUES ($1, $2, $1, 'mine', '{}', 0, 1, $3)`, fmt.Sprint("k", i), idOf("ada@example.org"), host)
 		}
 		v := visit(t, site)
 		v.host = name

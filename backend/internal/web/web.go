@@ -10,7 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/analytics"
 	"github.com/service-dev/service/backend/internal/limit"
+	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/backend/internal/oidc"
+	"github.com/service-dev/service/backend/internal/passkey"
 	"github.com/service-dev/service/internal/loopback"
 )
 
@@ -19,25 +24,20 @@ const minKeyBytes = 32
 
 // Options configure the pages.
 type Options struct {
-	Accounts Accounts
-	Links    Links
+	Accounts *account.Service
+	Links    *link.Service
 	// Simulators serves /s/{id}; nil omits the simulator pages.
-	Simulators Simulators
-	// Dashboard serves the pages below /account about projects, grants and the audit log; nil omits them.
+	Simulators *Simulators
+	// Dashboard serves the pages below /account about projects, grants and the audit log, and projects' connection pages;
+	// nil omits them.
 	Dashboard *Dashboard
-	// CredentialLinks serves the page for pasting a credential; nil omits it.
-	CredentialLinks CredentialLinks
-	// HostedPages serves /connect/{id} and its preview; nil omits them.
-	HostedPages HostedPages
 	// Analytics serves the analytics page of a project; nil omits it. Shipped apps send their events to IngestURL; ""
 	// means /api/analytics on SiteURL.
-	Analytics AnalyticsReports
+	Analytics *analytics.Service
 	IngestURL string
-	// Settings serves the account's settings and mailed links; nil omits them together with Providers and Passkeys.
-	Settings Settings
 	// Providers and Passkeys are additional sign-in methods; nil omits each.
-	Providers Providers
-	Passkeys  Passkeys
+	Providers *oidc.Service
+	Passkeys  *passkey.Service
 	// Key signs CSRF tokens and code bindings. It has at least 32 bytes and is the same on every replica.
 	Key []byte
 	// InstanceID is part of the cookies' names, because all backends on one host share their cookies, regardless of the
@@ -48,7 +48,7 @@ type Options struct {
 	// Embedded is set if the daemon on your own computer runs this backend, with plain HTTP on localhost.
 	Embedded bool
 	// AskProof makes approving a code, raising an agent's access and creating a key or passkey require the password or
-	// a passkey each time, even right after a sign-in. It requires Settings.
+	// a passkey each time, even right after a sign-in.
 	AskProof bool
 	// StateDir is the state directory of that daemon, or "" if tools find it by themselves.
 	StateDir string
@@ -103,9 +103,6 @@ func New(o Options) (*Web, error) {
 	}
 	if o.Dashboard != nil && !o.Dashboard.complete() {
 		return nil, errors.New("web: a service of the dashboard is missing")
-	}
-	if o.AskProof && o.Settings == nil {
-		return nil, errors.New("web: proofs need the accounts' settings")
 	}
 	if len(o.Key) < minKeyBytes {
 		return nil, fmt.Errorf("web: the key has %d bytes, want at least %d", len(o.Key), minKeyBytes)

@@ -1,20 +1,16 @@
 package web
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/service-dev/service/backend/internal/account"
 )
 
 func TestPages_HaveSecurityHeaders(t *testing.T) {
-	site := newSite(t, newFake(code))
+	site := newSite(t, newPeople(t, code))
 	for _, path := range []string{"/", page, "/activate", "/activate?code=none", "/signin", "/signup", "/privacy",
 		"/nowhere", "/activate/approved"} {
 		h := visit(t, site).get(path).header
@@ -52,7 +48,7 @@ func TestCookieOfAnInstance(t *testing.T) {
 		// The configuration rejects this address. If it were accepted, its cookies would be those for https.
 		{false, "", "http://glasses.example", "__Host-service", true},
 	} {
-		site := newSite(t, newFake(), func(o *Options) {
+		site := newSite(t, newPeople(t), func(o *Options) {
 			o.Embedded, o.InstanceID, o.SiteURL = tc.embedded, tc.instance,
 				tc.site
 		})
@@ -79,7 +75,7 @@ func (j strictJar) SetCookies(u *url.URL, cookies []*http.Cookie) {
 }
 
 func TestSignUpByPlainHTTPOnThisMachine(t *testing.T) {
-	v := visit(t, newSite(t, newFake(), func(o *Options) {
+	v := visit(t, newSite(t, newPeople(t), func(o *Options) {
 		o.Embedded, o.InstanceID, o.SiteURL = false, "",
 			"http://127.0.0.1:8080"
 	}))
@@ -88,7 +84,7 @@ func TestSignUpByPlainHTTPOnThisMachine(t *testing.T) {
 }
 
 func TestAssets_AreCacheable(t *testing.T) {
-	v := visit(t, newSite(t, newFake())).get("/")
+	v := visit(t, newSite(t, newPeople(t))).get("/")
 	sheet := regexp.MustCompile(`/assets/style\.css\?v=[0-9a-f]+`).FindString(v.page)
 	v.get(sheet).want(http.StatusOK, "prefers-color-scheme")
 	if !strings.Contains(v.header.Get("Cache-Control"), "immutable") ||
@@ -99,35 +95,31 @@ func TestAssets_AreCacheable(t *testing.T) {
 }
 
 func TestErrorPages(t *testing.T) {
-	v := visit(t, newSite(t, newFake()))
+	v := visit(t, newSite(t, newPeople(t)))
 	v.get("/nowhere").want(http.StatusNotFound, "does not exist")
 	v.post("/signin", nil).want(http.StatusForbidden, "nothing was changed")
 
-	broken := visit(t, newSite(t, newFake(), func(o *Options) { o.Accounts = brokenAccounts{o.Accounts} })).get("/signup")
+	f := newPeople(t)
+	broken := visit(t, newSite(t, f)).get("/signup")
 	form := broken.tokens()
 	form.Set("email", "a@example.com")
 	form.Set("password", "correct horse battery")
 	form.Set("accept", "yes")
+	f.exec("ALTER TABLE accounts RENAME TO lost")
 	broken.post("/signup", form).want(http.StatusInternalServerError, "on our side")
-	if strings.Contains(broken.page, "disk") {
+	if strings.Contains(broken.page, "no such table") {
 		t.Error("the page reveals the internal error")
 	}
 }
 
-type brokenAccounts struct{ Accounts }
-
-func (brokenAccounts) SignUp(context.Context, string, string) (account.Account, error) {
-	return account.Account{}, errors.New("disk full")
-}
-
 func TestPrivacyPage_NamesSupport(t *testing.T) {
-	visit(t, newSite(t, newFake())).get("/privacy").want(http.StatusOK, "help@example.com")
-	visit(t, newSite(t, newFake(), func(o *Options) { o.SupportContact = "" })).get("/privacy").want(http.StatusOK,
+	visit(t, newSite(t, newPeople(t))).get("/privacy").want(http.StatusOK, "help@example.com")
+	visit(t, newSite(t, newPeople(t), func(o *Options) { o.SupportContact = "" })).get("/privacy").want(http.StatusOK,
 		"whoever operates")
 }
 
 func TestSiteURL_IsTrustedBehindRewritingProxy(t *testing.T) {
-	v := visit(t, newSite(t, newFake(), func(o *Options) { o.SiteURL = "https://glasses.example/base" })).get("/signup")
+	v := visit(t, newSite(t, newPeople(t), func(o *Options) { o.SiteURL = "https://glasses.example/base" })).get("/signup")
 	form := v.tokens()
 	form.Set("email", "a@example.com")
 	form.Set("password", "correct horse battery")
@@ -136,11 +128,11 @@ func TestSiteURL_IsTrustedBehindRewritingProxy(t *testing.T) {
 }
 
 func TestNew_RefusesBadOptions(t *testing.T) {
-	f := newFake()
+	f := newPeople(t)
 	for name, o := range map[string]Options{
-		"no links":  {Accounts: f, Key: make([]byte, 32)},
-		"short key": {Accounts: f, Links: f, Key: make([]byte, 31)},
-		"site URL":  {Accounts: f, Links: f, Key: make([]byte, 32), SiteURL: "localhost"},
+		"no links":  {Accounts: f.accounts, Key: make([]byte, 32)},
+		"short key": {Accounts: f.accounts, Links: f.links, Key: make([]byte, 31)},
+		"site URL":  {Accounts: f.accounts, Links: f.links, Key: make([]byte, 32), SiteURL: "localhost"},
 	} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%s: accepted, want an error", name)

@@ -33,12 +33,12 @@ type Agent struct {
 	Name string
 	// File is this user's configuration file, which may not exist.
 	File string
-	// signs are paths and programs; the agent counts as installed if any of them exists.
+	// signs are paths and programs; the agent is taken to be installed if any of them exists.
 	signs  []string
 	format format
 }
 
-// Place holds the facts from which the agents' paths are derived.
+// Place contains the facts that the agents' paths are derived from.
 type Place struct {
 	OS   string // a value of runtime.GOOS
 	Home string
@@ -96,7 +96,7 @@ func All(p Place) []Agent {
 	}
 }
 
-// appData returns the directory in which desktop programs store their settings.
+// appData returns the directory where desktop programs store their settings.
 func (p Place) appData() string {
 	switch p.OS {
 	case "darwin":
@@ -152,7 +152,7 @@ const (
 )
 
 // State reports whether the service-mcp at command is registered, under any path that leads to it and for any toolset.
-// now is the registered program. The error is set if and only if the state is StateUnreadable.
+// now is the registered program. State returns an error if and only if the state is StateUnreadable.
 func (a Agent) State(command string) (state string, now Program, err error) {
 	if !a.Found() {
 		return StateNotFound, Program{}, nil
@@ -210,7 +210,7 @@ func (a Agent) Add(p Program, dry bool) (Change, error) {
 	})
 }
 
-// Remove deletes the entry, whatever program is registered.
+// Remove deletes the entry, whichever program is registered. With dry it writes nothing.
 func (a Agent) Remove(dry bool) (Change, error) {
 	return a.change(dry, func(data []byte) ([]byte, error) {
 		after, err := a.format.remove(data)

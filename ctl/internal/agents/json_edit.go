@@ -17,7 +17,7 @@ var errNotJSON = errors.New("the file is not JSON that can be changed safely")
 // byteOrderMark is the UTF-8 byte order mark, which some editors write at the start of a file.
 const byteOrderMark = "\xef\xbb\xbf"
 
-// jsonFile is a JSON configuration file that lists its servers in an object under key. It may contain comments and
+// jsonFile is a JSON configuration file that lists its servers in the object key. It may contain comments and
 // trailing commas.
 type jsonFile struct {
 	key string // mcpServers or servers
@@ -54,7 +54,7 @@ func layout(pairs []pair, indent, unit, newline string) string {
 	return "{" + newline + strings.Join(lines, ","+newline) + newline + indent + "}"
 }
 
-// jsonDocument is a parsed file. Packing it reproduces every byte that no edit changed.
+// jsonDocument is a parsed file. pack reproduces every byte that no edit changed.
 type jsonDocument struct {
 	root    hujson.Value
 	object  *hujson.Object // the root object
@@ -75,14 +75,14 @@ func (f jsonFile) parse(data []byte) (d jsonDocument, err error) {
 	}
 	var ok bool
 	if d.object, ok = d.root.Value.(*hujson.Object); !ok {
-		return d, fmt.Errorf("%w: it is not an object", errNotJSON)
+		return d, fmt.Errorf("%w: the root must be an object", errNotJSON)
 	}
 	i, err := indexOf(d.object, f.key)
 	if err != nil || i < 0 {
 		return d, err
 	}
 	if d.servers, ok = d.object.Members[i].Value.Value.(*hujson.Object); !ok {
-		return d, fmt.Errorf("%w: %q is not an object", errNotJSON, f.key)
+		return d, fmt.Errorf("%w: %q must be an object", errNotJSON, f.key)
 	}
 	return d, nil
 }
@@ -104,7 +104,7 @@ func (d jsonDocument) pack() []byte {
 	return text
 }
 
-// indexOf returns the index of an object's member, or -1. A duplicate key is an error.
+// indexOf returns the index of an object's member, or -1. It returns an error for a duplicate key.
 func indexOf(object *hujson.Object, key string) (int, error) {
 	found := -1
 	for i, m := range object.Members {
@@ -135,7 +135,7 @@ func (f jsonFile) registered(data []byte) (now Program, ok bool, err error) {
 		return Program{}, false, err
 	}
 	var entry struct{ Command, Args json.RawMessage }
-	_ = json.Unmarshal(standard(d.servers.Members[i].Value), &entry) // an entry with other types has no command
+	_ = json.Unmarshal(standard(d.servers.Members[i].Value), &entry) // an entry with other types contains no command
 	if words := listOf(entry.Command); f.oneList && len(words) > 0 {
 		return Program{Command: words[0], Args: words[1:]}, true, nil
 	}
@@ -184,7 +184,7 @@ func (f jsonFile) add(data []byte, p Program) ([]byte, error) {
 }
 
 // refuseForeign returns an error if the entry with our name does not start a command, for example if it has a URL with
-// credentials. Such an entry was not written by this package.
+// credentials. This package never writes such an entry.
 func refuseForeign(value hujson.Value) error {
 	object, isObject := value.Value.(*hujson.Object)
 	if !isObject || len(object.Members) == 0 {

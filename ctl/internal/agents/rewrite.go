@@ -31,7 +31,8 @@ func rewrite(file string, dry bool, edit func([]byte) ([]byte, error)) error {
 	return errors.New("another program keeps writing it; close the agent and try again")
 }
 
-// open reads the file and resolves symbolic links. A missing file counts as empty; its info is nil.
+// open reads the file and resolves symbolic links. It treats a missing file as empty; its info is
+// nil.
 func open(file string) (target string, info os.FileInfo, data []byte, err error) {
 	target, err = filepath.EvalSymlinks(file)
 	if errors.Is(err, os.ErrNotExist) {
@@ -40,7 +41,7 @@ func open(file string) (target string, info os.FileInfo, data []byte, err error)
 		}
 		var refused *fileowner.Error
 		if err := fileowner.CheckNew(file); errors.As(err, &refused) {
-			return "", nil, nil, fmt.Errorf("%w; %s", refused, refused.Fix)
+			return "", nil, nil, fmt.Errorf("%w. %s", refused, refused.Fix)
 		}
 		return file, nil, nil, nil
 	}
@@ -52,11 +53,11 @@ func open(file string) (target string, info os.FileInfo, data []byte, err error)
 		return "", nil, nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return "", nil, nil, errors.New("it is not a regular file")
+		return "", nil, nil, errors.New("not a regular file")
 	}
 	data, err = os.ReadFile(target)
 	if hint := fileowner.ChownHint(target); errors.Is(err, os.ErrPermission) && hint != "" {
-		err = fmt.Errorf("%w; it belongs to another user: %s makes it yours", err, hint)
+		err = fmt.Errorf("%w; the file belongs to another user: %s makes it yours", err, hint)
 	}
 	return target, info, data, err
 }
@@ -75,7 +76,8 @@ func refuseDangling(file string) error {
 	}
 }
 
-// replace writes after if the file still has the content before, and reports in done whether it did.
+// replace writes the content after to target only if target still contains before. done reports
+// whether it wrote.
 func replace(target string, replaced os.FileInfo, before, after []byte) (done bool, err error) {
 	dir := filepath.Dir(target)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // tomlFile is Codex's configuration, with one table per server: [mcp_servers.NAME]. It is parsed line by line into
-// statements, including multi-line strings and arrays. Servers that are not written as tables are refused.
+// statements, including multi-line strings and arrays. It refuses servers that are not written as tables.
 type tomlFile struct{}
 
 var errNotTOML = errors.New("the file is not TOML that can be changed safely")
@@ -230,7 +230,7 @@ func mine(path []string) bool {
 	return len(path) >= 2 && path[0] == tomlTable && path[1] == entryName
 }
 
-// own returns the statements of the entry. It returns an error if the entry is not a plain table.
+// own returns the entry's statements. It returns an error if the entry is not a plain table.
 func own(list []statement) (table []statement, err error) {
 	headers := 0
 	for _, s := range list {

@@ -15,16 +15,8 @@ func (a *app) logout() *cobra.Command {
 		"Deletes only auth.json; the install id stays. Then it asks the backend to revoke the token\n"+
 			"and waits at most 3 s. It also succeeds if there was no link.",
 		(*client.Client).Logout,
-		func(r *client.LoggedOut) any {
-			var revokeURL *string
-			set(&revokeURL, r.GetRevokeUrl())
-			return map[string]any{
-				"wasLinked": r.GetWasLinked(), "authFile": r.GetAuthFile(), "revoked": r.GetRevoked(), "revokeUrl": revokeURL,
-			}
-		},
-		func(r *client.LoggedOut) {
-			a.LoggedOut(r.GetWasLinked(), r.GetAuthFile(), r.GetRevoked(), r.GetRevokeUrl())
-		})
+		func(r *client.LoggedOut) any { return r },
+		func(r *client.LoggedOut) { a.LoggedOut(r.WasLinked, r.AuthFile, r.Revoked, text(r.RevokeURL)) })
 }
 
 func (a *app) acceptPrivacy() *cobra.Command {
@@ -37,21 +29,16 @@ func (a *app) declinePrivacy() *cobra.Command {
 
 func (a *app) decide(name, state, short string) *cobra.Command {
 	set := func(c *client.Client, ctx context.Context) (*client.Decision, error) { return c.SetConsent(ctx, state) }
-	return command.Query(a.Program, name, short, "", set, func(r *client.Decision) any {
-		object := consentJSON(r.GetConsent())
-		object["consent"], object["file"] = r.GetConsent().GetState(), r.GetFile()
-		return object
-	}, func(r *client.Decision) {
-		consent := consentOf(r.GetConsent())
-		consent.File = r.GetFile()
-		a.Consent(consent)
-	})
+	return command.Query(a.Program, name, short, "", set, func(r *client.Decision) any { return r },
+		func(r *client.Decision) {
+			a.Consent(term.Consent{State: r.Consent, Upload: r.UploadAllowed, By: r.DecidedBy, File: r.File})
+		})
 }
 
-func consentJSON(c *client.Consent) map[string]any {
-	return map[string]any{"uploadAllowed": c.GetUploadAllowed(), "decidedBy": c.GetDecidedBy()}
-}
-
-func consentOf(c *client.Consent) term.Consent {
-	return term.Consent{State: c.GetState(), Upload: c.GetUploadAllowed(), By: c.GetDecidedBy()}
+// text returns the text of an optional field, "" if it is absent.
+func text(optional *string) string {
+	if optional == nil {
+		return ""
+	}
+	return *optional
 }

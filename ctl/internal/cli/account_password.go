@@ -14,21 +14,14 @@ import (
 	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/internal/passwords"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/textfile"
-)
-
-// Error codes of a password reset that failed.
-const (
-	codeNoAccount   = "account_not_found"
-	codeBadPassword = "password_not_accepted"
-	codeNotEmbedded = "not_embedded"
-	codeSuspended   = "account_suspended"
 )
 
 // maxPasswordLine is the maximum length in bytes of the line that --stdin reads. No valid password is that long.
 const maxPasswordLine = 4 << 10
 
-// passwordTries is how many times you can enter a password before the command gives up.
+// passwordTries is how many times the user can enter a password before the command gives up.
 const passwordTries = 3
 
 func (a *app) account() *cobra.Command {
@@ -47,7 +40,7 @@ Exit code: 0 changed, 1 refused, 2 could not be run.`
 func (a *app) resetPassword() *cobra.Command {
 	var o resetOptions
 	cmd := &cobra.Command{
-		Use: "reset-password [EMAIL]", Short: "Set a forgotten password of an account on this machine",
+		Use: "reset-password [EMAIL]", Short: "Set a new password for an account on this machine",
 		Long: resetPasswordHelp,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -60,7 +53,7 @@ func (a *app) resetPassword() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.stdin, "stdin", false, "read the password from the first line of standard input, and ask nothing")
+	f.BoolVar(&o.stdin, "stdin", false, "read the password from the first line of standard input, and do not ask")
 	f.BoolVar(&o.revokeLinks, "revoke-links", false, "also unlink every agent of the account")
 	f.BoolVar(&o.removePasskeys, "remove-passkeys", false, "also remove every passkey of the account")
 	return cmd
@@ -81,7 +74,7 @@ func (a *app) runResetPassword(ctx context.Context, c *client.Client, email stri
 	if err != nil {
 		return err
 	}
-	p := client.NewPassword{Email: of.GetEmail(), RevokeLinks: o.revokeLinks, RemovePasskeys: o.removePasskeys}
+	p := client.NewPassword{Email: of.Email, RevokeLinks: o.revokeLinks, RemovePasskeys: o.removePasskeys}
 	if p.Password, err = a.newPassword(ctx, p.Email, o.stdin); err != nil {
 		return err
 	}
@@ -92,14 +85,10 @@ func (a *app) runResetPassword(ctx context.Context, c *client.Client, email stri
 	if err != nil {
 		return err
 	}
-	return a.Print(map[string]any{
-		"accountId": reset.GetAccountId(), "email": p.Email, "browsersSignedOut": reset.GetBrowsers(),
-		"linksRevoked": reset.GetLinks(), "passkeysRemoved": reset.GetPasskeys(), "signInUrl": reset.GetSignInUrl(),
-	}, func() {
+	return a.Print(reset, func() {
 		a.PasswordReset(term.PasswordReset{
-			Email: p.Email, SignInURL: reset.GetSignInUrl(), Browsers: int(reset.GetBrowsers()),
-			Links: int(reset.GetLinks()), Passkeys: int(reset.GetPasskeys()),
-			HadLinks: int(of.GetLinks()), HadPasskeys: int(of.GetPasskeys()),
+			Email: p.Email, SignInURL: reset.SignInURL, Browsers: reset.BrowsersSignedOut, Links: reset.LinksRevoked,
+			Passkeys: reset.PasskeysRemoved, HadLinks: of.Links, HadPasskeys: of.Passkeys,
 		})
 	})
 }
@@ -108,8 +97,8 @@ func (a *app) runResetPassword(ctx context.Context, c *client.Client, email stri
 func chooseAccount(ctx context.Context, c *client.Client, email string) (*client.LocalAccount, error) {
 	list, err := c.LocalAccounts(ctx, email)
 	for _, a := range list {
-		if strings.EqualFold(a.GetEmail(), email) {
-			return a, nil
+		if strings.EqualFold(a.Email, email) {
+			return &a, nil
 		}
 	}
 	if err == nil && email != "" {
@@ -120,18 +109,18 @@ func chooseAccount(ctx context.Context, c *client.Client, email string) (*client
 	}
 	emails := make([]string, len(list))
 	for i, a := range list {
-		emails[i] = a.GetEmail()
+		emails[i] = a.Email
 	}
 	switch {
 	case len(list) == 0:
-		return nil, &client.Error{Code: codeNoAccount, Message: "the embedded backend has no account yet",
-			FixHint: "run `servicectl login` and sign up on the page that it opens"}
+		return nil, &problem.Error{Code: problem.CodeAccountNotFound, Message: "the embedded backend has no account yet",
+			FixHint: "Run `servicectl login` and sign up on the page that it opens."}
 	case email != "":
-		return nil, &client.Error{Code: codeNoAccount,
+		return nil, &problem.Error{Code: problem.CodeAccountNotFound,
 			Message: fmt.Sprintf("no account of the embedded backend has the e-mail address %s", email),
-			FixHint: "name one of: " + strings.Join(emails, ", ")}
+			FixHint: "Name one of: " + strings.Join(emails, ", ") + "."}
 	case len(list) == 1:
-		return list[0], nil
+		return &list[0], nil
 	}
 	return nil, &command.UsageError{Message: "the embedded backend has several accounts",
 		Next: "name one of: " + strings.Join(emails, ", ")}
@@ -165,8 +154,8 @@ func (a *app) newPassword(ctx context.Context, email string, stdin bool) (string
 	}
 }
 
-// typedPassword asks for the new password until it is valid or the tries are used up. refused is the reason why the
-// last password is not valid.
+// typedPassword asks for the new password until it is valid or no tries are left. refused is the reason why the
+// latest password is invalid.
 func (a *app) typedPassword(ctx context.Context, email string) (typed, refused string, err error) {
 	typed, err = a.Secret(ctx, a.In, term.PasswordQuestion(email))
 	if err != nil {
@@ -183,24 +172,25 @@ func (a *app) typedPassword(ctx context.Context, email string) (typed, refused s
 }
 
 func badPassword(message string) error {
-	return &client.Error{Code: codeBadPassword, Message: message + "; nothing was changed", FixHint: "run the command again"}
+	return &problem.Error{Code: problem.CodePasswordNotAccepted, Message: message + "; nothing was changed",
+		FixHint: "Run the command again."}
 }
 
-// askWhatEnds asks on a terminal whether to revoke links and remove passkeys as well, unless a flag already decides it.
+// askWhatEnds asks on a terminal whether to revoke links and remove passkeys as well, unless flags already decide that.
 func (a *app) askWhatEnds(ctx context.Context, of *client.LocalAccount, o resetOptions, p *client.NewPassword) error {
 	for _, q := range []struct {
 		ends     *bool
-		count    uint32
+		count    int
 		question func(int) string
 	}{
-		{&p.RevokeLinks, of.GetLinks(), term.RevokeLinksQuestion},
-		{&p.RemovePasskeys, of.GetPasskeys(), term.RemovePasskeysQuestion},
+		{&p.RevokeLinks, of.Links, term.RevokeLinksQuestion},
+		{&p.RemovePasskeys, of.Passkeys, term.RemovePasskeysQuestion},
 	} {
 		if o.stdin || *q.ends || q.count == 0 {
 			continue
 		}
 		var err error
-		if *q.ends, err = a.Confirm(ctx, a.In, q.question(int(q.count))); err != nil {
+		if *q.ends, err = a.Confirm(ctx, a.In, q.question(q.count)); err != nil {
 			return err
 		}
 	}

@@ -183,7 +183,7 @@ func TestResetPassword_OnTerminal(t *testing.T) {
 	p.answerSecret("again: ", "something different")
 	p.await("The two passwords differ. Try again.")
 	p.answerSecret("New password", "short") // refused before the next question
-	p.await("Password must have 10 to 200 characters. Try again.")
+	p.await("Password must be 10 to 200 characters long. Try again.")
 	p.answerSecret("New password", newPassword)
 	p.answerSecret("again: ", newPassword)
 	p.answer("The account has 1 linked agent, perhaps this machine's. Unlink as well? [y/N] ", "n")

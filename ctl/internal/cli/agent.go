@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/agents"
-	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/command"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/programpath"
 	"github.com/service-dev/service/internal/rendezvous"
 )
@@ -22,9 +22,8 @@ import (
 func (a *app) agent() *cobra.Command {
 	remove := func(g agents.Agent, _ agents.Program, dry bool) (agents.Change, error) { return g.Remove(dry) }
 	return command.Group("agent", "Register service-mcp with your coding agents",
-		"Each agent reads its own configuration file. Only the entry \"service\" in it is changed; a file that cannot be "+
-			"changed\n"+
-			"safely is not changed; the text to paste is printed instead.",
+		"Each agent has its own configuration file. Only the entry \"service\" in it is changed. A file that cannot be\n"+
+			"changed safely stays as it is, and the text to paste is printed.",
 		command.New("list", "List the coding agents with their state", "",
 			func(context.Context) error { return a.listAgents() }),
 		a.changeAgents("add", "Register service-mcp", agents.Agent.Add),
@@ -48,7 +47,7 @@ func (a *app) changeAgents(word, short string, change agentChange) *cobra.Comman
 				return errors.New("name at least one agent, or use --all")
 			}
 			if !rendezvous.Toolset(toolset) {
-				return fmt.Errorf("--tools %s: the only named toolset is %s; without the flag every tool is listed", toolset,
+				return fmt.Errorf("unknown toolset %q: use --tools %s, or omit --tools to list every tool", toolset,
 					rendezvous.ToolsetLocal)
 			}
 			return a.runChange(names, word, toolset, dry, change)
@@ -96,7 +95,7 @@ func rowOf(g agents.Agent, shim agents.Program) agentRow {
 	switch state {
 	case agents.StateOther:
 		row.Program = now.String()
-		row.Fix = "run `servicectl agent add " + g.ID + "`: it registers " + shim.Command
+		row.Fix = "Run `servicectl agent add " + g.ID + "`: it registers " + shim.Command + "."
 		_, row.missing = os.Stat(now.Command)
 	case agents.StateRegistered:
 		row.Toolset, _ = now.Toolset()
@@ -218,8 +217,8 @@ func unknownAgent(all []agents.Agent, name string) error {
 	return &command.UsageError{Message: fmt.Sprintf("unknown agent %q", name), Next: next}
 }
 
-// choose returns the named agents, or all agents found on this machine if no names are given. With remove, an agent
-// that has an entry counts as found even if its program is gone, and finding no agent is not an error.
+// choose returns the agents called names, or all agents found on this machine if names is empty. With remove, it
+// also finds an agent that has an entry but no program, and finding no agent is not an error.
 func choose(all []agents.Agent, names []string, remove bool) ([]agents.Agent, error) {
 	found := func(g agents.Agent) bool { return g.Found() || remove && g.Registered() }
 	var chosen []agents.Agent
@@ -229,8 +228,8 @@ func choose(all []agents.Agent, names []string, remove bool) ([]agents.Agent, er
 			return nil, unknownAgent(all, name)
 		}
 		if !found(all[i]) {
-			return nil, &client.Error{Code: codeNoAgent, Message: all[i].Name + " was not found on this machine",
-				FixHint: "install it, start it once, and try again"}
+			return nil, &problem.Error{Code: problem.CodeAgentNotFound, Message: all[i].Name + " was not found on this machine",
+				FixHint: "Install it, start it once, and try again."}
 		}
 		chosen = append(chosen, all[i])
 	}
@@ -243,11 +242,8 @@ func choose(all []agents.Agent, names []string, remove bool) ([]agents.Agent, er
 		}
 	}
 	if len(chosen) == 0 && !remove {
-		return nil, &client.Error{Code: codeNoAgent, Message: "no coding agent was found on this machine",
-			FixHint: "install one, start it once, and try again"}
+		return nil, &problem.Error{Code: problem.CodeAgentNotFound, Message: "no coding agent was found on this machine",
+			FixHint: "Install one, start it once, and try again."}
 	}
 	return chosen, nil
 }
-
-// codeNoAgent is the error code for a coding agent that is not installed.
-const codeNoAgent = "agent_not_found"

@@ -1,6 +1,6 @@
-// Package cli is the command line of servicectl, with one file per command; the commands of sessions are in package
-// session. service-mcp offers a few of these commands. Commands call the daemon through ctl/internal/client and print
-// through ctl/internal/term; they contain no rules about accounts, links or tools.
+// Package cli is the command line of servicectl, with one file per command; package session contains the commands of
+// sessions. service-mcp offers a few of these commands. Commands call the daemon through ctl/internal/client and
+// print through ctl/internal/term; they contain no rules about accounts, links or tools.
 package cli
 
 import (
@@ -18,9 +18,8 @@ import (
 	"github.com/service-dev/service/ctl/internal/cli/session"
 	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
-	"github.com/service-dev/service/glasses/driver"
-	"github.com/service-dev/service/glasses/render/fonts"
 	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // app defines the commands of one run.
@@ -54,8 +53,8 @@ func programName(args []string) string {
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use: a.Name, Short: "Link this machine to an account and inspect the daemon",
-		Long: "Links this machine to an account, and shows what the service's daemon does.\n\n" +
-			"To begin: `servicectl agent add --all`, then `servicectl doctor`.",
+		Long: "Links this machine to an account, and shows the state of the service's daemon.\n\n" +
+			"To begin, run `servicectl agent add --all`, then `servicectl doctor`.",
 		SilenceUsage: true, SilenceErrors: true, Version: buildinfo.Version,
 		Args: command.OnlySubcommands,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -67,7 +66,7 @@ func (a *app) root() *cobra.Command {
 	account := []*cobra.Command{a.login(), a.logout(), a.whoami(), a.acceptPrivacy(), a.declinePrivacy()}
 	if a.Name == "service-mcp" {
 		root.Long = "Without a command it forwards MCP between the coding agent that started it and the daemon.\n\n" +
-			"To register it with your agents: `servicectl agent add --all`."
+			"To register it with your agents, run `servicectl agent add --all`."
 		root.CompletionOptions.DisableDefaultCmd = true
 		root.AddCommand(account...)
 		addExamples(root, a.Name)
@@ -111,15 +110,9 @@ func (a *app) code(err error) int {
 	return int(exitOf(command.ProblemOf(err).Code))
 }
 
-// exitOf returns the exit code for an error code: 1 if the answer is negative, 2 if it cannot be determined.
+// exitOf returns the exit code for an error code: 1 if the answer to the command is no, 2 if it is unknown.
 func exitOf(code string) command.Exit {
-	switch code {
-	case "auth_required", "link_conflict", "device_code_denied", "device_code_expired", "unknown_device_code",
-		"auth_timeout", "permission_denied", codeNoAgent, codeNoPage, codeNoService, fonts.CodeDamaged, fonts.CodeTooLarge,
-		fonts.CodeUnsupported, "font_duplicate", "font_too_many", "font_not_found", codeNotConfirmed,
-		codeNoAccount, codeBadPassword, codeNotEmbedded, codeSuspended, "adapter_not_usable", "adapter_duplicate",
-		"adapter_too_many", codeAdapterNotFound,
-		driver.ProblemNoBluetooth, driver.ProblemRadioOff, driver.ProblemNoPermission:
+	if problem.Of(code).Negative {
 		return command.ExitNo
 	}
 	return command.ExitUnknown

@@ -16,7 +16,7 @@ func toolNames(ctx context.Context, c *client.Client) []string {
 	var names []string
 	tools, _ := c.Tools(ctx)
 	for _, t := range tools {
-		names = append(names, cobra.CompletionWithDesc(t.GetName(), t.GetTitle()))
+		names = append(names, cobra.CompletionWithDesc(t.Name, t.Title))
 	}
 	return names
 }
@@ -25,7 +25,7 @@ func fontNames(ctx context.Context, c *client.Client) []string {
 	var names []string
 	fonts, _ := c.Fonts(ctx)
 	for _, f := range fonts {
-		names = append(names, f.GetName())
+		names = append(names, f.Name)
 	}
 	return names
 }
@@ -34,8 +34,8 @@ func addedAdapters(ctx context.Context, c *client.Client) []string {
 	var names []string
 	plugins, _ := c.Plugins(ctx)
 	for _, p := range plugins {
-		if p.GetAddedMs() > 0 {
-			names = append(names, p.GetName())
+		if p.AddedMs > 0 {
+			names = append(names, p.Name)
 		}
 	}
 	return names
@@ -46,7 +46,7 @@ func knownGlasses(ctx context.Context, c *client.Client) []string {
 	var names []string
 	list, _ := c.Glasses(ctx, 0)
 	for _, g := range list {
-		names = append(names, cobra.CompletionWithDesc(g.GetName(), g.GetDeviceModel()))
+		names = append(names, cobra.CompletionWithDesc(g.Name, g.DeviceModel))
 	}
 	return names
 }

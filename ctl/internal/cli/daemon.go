@@ -16,6 +16,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/term"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/programpath"
 )
 
@@ -53,31 +54,40 @@ func (a *app) stopDaemon(ctx context.Context) error {
 	return a.stopped(pid)
 }
 
-// stopOrKill stops the daemon and returns its pid, or 0 if none was running. It kills a daemon that does not respond.
-func (a *app) stopOrKill(ctx context.Context) (int64, error) {
+// stopOrKill stops the daemon and returns its PID, or 0 if none was running. It ends the process of a daemon that does
+// not respond or is too old for requests.
+func (a *app) stopOrKill(ctx context.Context) (int, error) {
 	d, err := dialer.Find()
 	if err != nil {
 		return 0, err
 	}
 	pid, err := askToStop(ctx, d, a.Name)
-	var refused *client.Error
-	if err == nil || !errors.As(err, &refused) || refused.Code != client.CodeNoAnswer && refused.Code != codeUnavailable {
+	code := problem.CodeOf(err)
+	switch code {
+	case problem.CodeDaemonNotResponding, problem.CodeDaemonUnavailable, problem.CodeProtocolMismatch:
+	default:
 		return pid, err
 	}
-	if pid = int64(d.PID()); pid == 0 {
+	if pid = d.PID(); pid == 0 {
 		return 0, err
 	}
-	if err := killDaemon(ctx, d, int(pid)); err != nil {
+	wait := forceWait
+	if code == problem.CodeProtocolMismatch {
+		wait = drainWait
+	}
+	if err := killDaemon(ctx, d, pid, wait); err != nil {
 		return 0, err
 	}
-	a.Remark("the daemon (pid %d) did not respond: its process was killed", pid)
+	if code != problem.CodeProtocolMismatch {
+		a.Remark("the daemon (pid %d) did not respond: its process was killed", pid)
+	}
 	return pid, nil
 }
 
-// askToStop asks the daemon to drain and exit, and waits until it has. A daemon that exits before it responds, killed
-// or stopped by another program, counts as stopped.
-func askToStop(ctx context.Context, d dialer.Daemon, program string) (int64, error) {
-	c, err := client.Open(ctx, client.Options{Program: program, Running: true, Lean: true})
+// askToStop asks the daemon to drain and exit, and waits until it has. It treats a daemon that exits before it
+// responds, because another program killed or stopped it, as stopped.
+func askToStop(ctx context.Context, d dialer.Daemon, program string) (int, error) {
+	c, err := client.Open(ctx, client.Options{Program: program, Running: true, AnyProtocol: true})
 	if errors.Is(err, dialer.ErrNotRunning) {
 		return 0, unreachable(ctx, patience)
 	}
@@ -85,12 +95,11 @@ func askToStop(ctx context.Context, d dialer.Daemon, program string) (int64, err
 		return 0, err
 	}
 	defer c.Close()
-	running := int64(d.PID())
+	running := d.PID()
 	asking, cancel := context.WithTimeout(ctx, dialer.AnswerTimeout)
 	defer cancel()
 	pid, err := c.Stop(asking)
-	var refused *client.Error
-	if errors.As(err, &refused) && refused.Code == client.CodeGone {
+	if problem.CodeOf(err) == problem.CodeDaemonGone {
 		pid, err = running, nil
 	}
 	if err != nil {
@@ -99,19 +108,24 @@ func askToStop(ctx context.Context, d dialer.Daemon, program string) (int64, err
 	return pid, awaitGone(ctx, d, pid)
 }
 
-// forceWait is how long to wait for a process to exit after each signal.
-const forceWait = 5 * time.Second
+// How long to wait for a process to exit after each signal. A daemon that is only too old may need its time to finish
+// calls.
+const (
+	forceWait = 5 * time.Second
+	drainWait = 20 * time.Second
+)
 
-// killDaemon ends the process of a daemon that does not respond, after checking that it holds the state directory.
-func killDaemon(ctx context.Context, d dialer.Daemon, pid int) error {
+// killDaemon ends the process of a daemon, after checking that it holds the state directory. After each signal, it waits
+// for the process to exit.
+func killDaemon(ctx context.Context, d dialer.Daemon, pid int, wait time.Duration) error {
 	process, err := os.FindProcess(pid)
 	if err != nil {
 		return fmt.Errorf("find process %d: %w", pid, err)
 	}
 	defer func() { _ = process.Release() }()
-	if !holds(d, pid) { // the process is held open here, so its id cannot be reused after this check
-		return &client.Error{
-			Code: codeUnavailable, Message: fmt.Sprintf("process %d may not be the daemon that holds %s", pid,
+	if !holds(d, pid) { // the process is held open here, so its ID cannot be reused after this check
+		return &problem.Error{
+			Code: problem.CodeDaemonUnavailable, Message: fmt.Sprintf("process %d may not be the daemon that holds %s", pid,
 				d.Paths.Dir),
 			FixHint: "End the serviced process of this user yourself, then run the command again.",
 		}
@@ -120,7 +134,7 @@ func killDaemon(ctx context.Context, d dialer.Daemon, pid int) error {
 		if err := end(process); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return fmt.Errorf("end process %d: %w", pid, err)
 		}
-		if gone, err := ends(ctx, d, int64(pid), forceWait); gone || err != nil {
+		if gone, err := ends(ctx, d, pid, wait); gone || err != nil {
 			return err
 		}
 	}
@@ -139,15 +153,12 @@ func (a *app) restartDaemon(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	return a.Print(map[string]any{"stoppedPid": old, "pid": s.GetPid(), "version": s.GetVersion()}, func() {
-		a.Say("The daemon was restarted: version %s, pid %d.", s.GetVersion(), s.GetPid())
+	return a.Print(map[string]any{"stoppedPid": old, "pid": s.PID, "version": s.Version}, func() {
+		a.Say("The daemon was restarted: version %s, pid %d.", s.Version, s.PID)
 	})
 }
 
-// codeUnavailable is the error code for a daemon that cannot be reached.
-const codeUnavailable = "daemon_unavailable"
-
-// patience is how long to wait for a daemon that lost its sockets to notice that and exit.
+// patience is how long to wait for a daemon that lost its sockets to notice and exit.
 const patience = 5 * time.Second
 
 // unreachable returns an error if a daemon holds the state directory but cannot be dialled, because its sockets were
@@ -157,32 +168,32 @@ func unreachable(ctx context.Context, patience time.Duration) error {
 	if err != nil {
 		return err
 	}
-	pid := int64(d.PID())
+	pid := d.PID()
 	if gone, err := ends(ctx, d, pid, patience); gone || err != nil {
 		return err
 	}
-	return &client.Error{
-		Code: codeUnavailable, Retryable: true,
+	return &problem.Error{
+		Code: problem.CodeDaemonUnavailable, Retryable: true,
 		Message: fmt.Sprintf("the daemon (pid %d) cannot be reached, but it still holds %s: it is exiting, or must be killed",
 			pid, d.Paths.Dir),
-		FixHint: "try again in a moment; if this error persists, run `servicectl daemon restart`",
+		FixHint: "Try again in a moment; if this error persists, run `servicectl daemon restart`.",
 	}
 }
 
-// awaitGone waits until the daemon with this pid has exited. Another daemon may already have replaced it.
-func awaitGone(ctx context.Context, d dialer.Daemon, pid int64) error {
+// awaitGone waits until the daemon with this PID has exited. Another daemon may already have replaced it.
+func awaitGone(ctx context.Context, d dialer.Daemon, pid int) error {
 	gone, err := ends(ctx, d, pid, 20*time.Second)
 	if err == nil && !gone {
-		err = &client.Error{Code: codeUnavailable, Message: fmt.Sprintf(
+		err = &problem.Error{Code: problem.CodeDaemonUnavailable, Message: fmt.Sprintf(
 			"the daemon (pid %d) is still running 20 s after it was asked to stop", pid), Retryable: true}
 	}
 	return err
 }
 
-// ends reports whether the daemon with this pid releases its directory within limit. A pid of 0 means any daemon.
-func ends(ctx context.Context, d dialer.Daemon, pid int64, limit time.Duration) (bool, error) {
+// ends reports whether the daemon with this PID releases its directory within limit. A PID of 0 means any daemon.
+func ends(ctx context.Context, d dialer.Daemon, pid int, limit time.Duration) (bool, error) {
 	for late := time.Now().Add(limit); ; {
-		now := int64(d.PID())
+		now := d.PID()
 		if !d.Held() || pid != 0 && now != 0 && now != pid {
 			return true, nil
 		}
@@ -197,7 +208,7 @@ func ends(ctx context.Context, d dialer.Daemon, pid int64, limit time.Duration) 
 	}
 }
 
-func (a *app) stopped(pid int64) error {
+func (a *app) stopped(pid int) error {
 	return a.Print(map[string]any{"stopped": pid != 0, "pid": pid}, func() {
 		if pid == 0 {
 			a.Say("The daemon is not running.")
@@ -240,7 +251,7 @@ func (a *app) logs(ctx context.Context, lines int, follow bool) error {
 	}
 }
 
-// reopened returns the new file of a log that was replaced or truncated.
+// reopened returns the new file if the log was replaced or truncated, otherwise file.
 func reopened(file *os.File, path string) (*os.File, error) {
 	now, err := os.Stat(path)
 	if err != nil {

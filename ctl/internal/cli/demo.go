@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/internal/programpath"
 )
 
-// demoProject is the app id of the demo's simulator session.
+// demoProject is the app ID of the demo's simulator session.
 const demoProject = "com.example.hello"
 
 func (a *app) demo() *cobra.Command {
@@ -91,7 +91,7 @@ func (a *app) demoSession(ctx context.Context, agent *mcpclient.Client) (simulat
 	if err != nil || s.Status != "auth_required" {
 		return s, err
 	}
-	a.DemoCode(s.UserCode, s.VerificationURL, uint32(max(s.ExpiresIn, 0)), s.SignInWord)
+	a.DemoCode(s.UserCode, s.VerificationURL, max(s.ExpiresIn, 0), s.SignInWord)
 	stop := a.Countdown(time.Duration(s.ExpiresIn) * time.Second)
 	var linked linkedResult
 	err = callTool(ctx, agent, "completeAuthLink", map[string]any{"deviceCode": s.DeviceCode}, &linked,
@@ -127,7 +127,7 @@ func (a *app) demoProgress(seconds int) func(mcpclient.Progress) {
 	}
 }
 
-// callTool calls a tool and decodes its result. If the tool fails, the error includes the next step.
+// callTool calls a tool and decodes its result. If the tool fails, the error contains the next step.
 func callTool(ctx context.Context, agent *mcpclient.Client, name string, args, into any,
 	progress func(mcpclient.Progress)) error {
 	r, err := agent.Call(ctx, name, args, progress)

@@ -48,7 +48,7 @@ func (a *app) demoApp(ctx context.Context, agent *mcpclient.Client, s simulatorS
 	a.DemoAttach(servicectl)
 	err = stay(ctx, agent.Done(), ended)
 	if ctx.Err() != nil {
-		<-ended //nolint:errcheck // Ctrl-C reached it too; how it ended does not matter
+		<-ended //nolint:errcheck // Ctrl-C reached it too, so its exit code does not matter
 	} else if err != nil {
 		_ = cmd.Process.Kill()
 	}
@@ -77,7 +77,7 @@ func stay(ctx context.Context, agent <-chan struct{}, app <-chan error) error {
 func (a *app) endDemo(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
-	c, err := client.Open(ctx, client.Options{Program: a.Name, Running: true, Lean: true})
+	c, err := client.Open(ctx, client.Options{Program: a.Name, Running: true, AnyProtocol: true})
 	if err != nil {
 		return // no daemon to stop
 	}
@@ -89,5 +89,5 @@ func (a *app) endDemo(ctx context.Context) {
 			return
 		}
 	}
-	a.Remark("stopping the demo's daemon: it does not respond")
+	a.Remark("stopping the demo's daemon: the daemon does not respond")
 }

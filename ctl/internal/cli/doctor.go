@@ -20,12 +20,7 @@ import (
 	"github.com/service-dev/service/internal/programpath"
 )
 
-type check struct {
-	Name   string `json:"name"`
-	State  string `json:"state"` // ok | warn | fail
-	Detail string `json:"detail"`
-	Fix    string `json:"fix,omitempty"`
-}
+type check = client.Check
 
 func (a *app) doctor() *cobra.Command {
 	return command.New("doctor", "Check everything and say how to fix what fails",
@@ -64,7 +59,7 @@ func programChecks(ctx context.Context) []check {
 		}
 		if err != nil {
 			c.State, c.Detail = "fail", err.Error()
-			c.Fix = "install the service again; `servicectl upgrade` says how this copy was installed"
+			c.Fix = "Install the service again; `servicectl upgrade` says how this copy was installed."
 		}
 		out = append(out, c)
 	}
@@ -129,19 +124,19 @@ func (a *app) daemonChecks(ctx context.Context) []check {
 	}
 	defer c.Close()
 	out := []check{
-		{Name: "daemon", State: "ok", Detail: fmt.Sprintf("answers on %s (pid %d)", s.GetControlSocket(), s.GetPid())},
+		{Name: "daemon", State: "ok", Detail: fmt.Sprintf("answers on %s (pid %d)", s.ControlSocket, s.PID)},
 		versionCheck(s),
 	}
 	list, err := c.Doctor(ctx)
 	if err != nil {
 		return append(out, failure("daemon's checks", err))
 	}
-	return append(out, checksOf(list, s.GetConsent())...)
+	return append(out, checksOf(list, s.Consent)...)
 }
 
 // askStatus connects, starting the daemon if necessary, and requests its status within answerWait.
 func (a *app) askStatus(ctx context.Context) (*client.Client, *client.Status, error) {
-	c, err := client.Open(ctx, client.Options{Program: a.Name, Lean: true})
+	c, err := client.Open(ctx, client.Options{Program: a.Name, AnyProtocol: true})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -157,21 +152,22 @@ func (a *app) askStatus(ctx context.Context) (*client.Client, *client.Status, er
 
 func failure(name string, err error) check {
 	p := command.ProblemOf(err)
-	// An unknown error gets code "usage" and a hint to run doctor, which is the command that is already running.
-	if p.Code == "usage" || strings.Contains(p.FixHint, "servicectl doctor") {
-		p.FixHint = "see the other checks"
+	fix := p.FixHint
+	// An unknown error gets code "usage" and a hint to run doctor, which is this command.
+	if p.Code == "usage" || strings.Contains(fix, "servicectl doctor") {
+		fix = "See the other checks."
 	}
-	return check{Name: name, State: "fail", Detail: p.Message, Fix: p.FixHint}
+	return check{Name: name, State: "fail", Detail: p.Message, Fix: fix}
 }
 
-// versionCheck compares the versions of daemon and program.
+// versionCheck compares the versions of the daemon and this program.
 func versionCheck(s *client.Status) check {
 	c := check{Name: "versions", State: "ok", Detail: fmt.Sprintf("daemon and program are %s, protocol %s",
-		s.GetVersion(), protocols(s.GetProtocolMin(), s.GetProtocolMax()))}
-	if s.GetVersion() != buildinfo.Version {
-		c.Detail = fmt.Sprintf("the daemon is %s, this program %s", s.GetVersion(), buildinfo.Version)
+		s.Version, protocols(s.ProtocolMin, s.ProtocolMax))}
+	if s.Version != buildinfo.Version {
+		c.Detail = fmt.Sprintf("the daemon is %s, this program %s", s.Version, buildinfo.Version)
 	}
-	reportedByDaemon := s.GetReplaced() && understood(s)
+	reportedByDaemon := s.Replaced && understood(s)
 	if need := versionNeed(s); need != nil && !reportedByDaemon {
 		c.State, c.Detail, c.Fix = "warn", need.What, need.Next
 		if !understood(s) {
@@ -182,15 +178,16 @@ func versionCheck(s *client.Status) check {
 }
 
 // checksOf converts the daemon's checks. Like status, it describes how the telemetry consent applies in this shell.
-func checksOf(list []*client.Check, consent *client.Consent) []check {
+func checksOf(list []client.Check, consent client.Consent) []check {
 	var out []check
 	for _, c := range list {
-		detail := c.GetDetail()
-		if c.GetName() == "consent" && c.GetState() == "ok" {
-			where, why := term.Uploading(consent.GetUploadAllowed(), consent.GetDecidedBy())
-			detail = consent.GetState() + "; " + where.Text + why
+		detail := c.Detail
+		if c.Name == "consent" && c.State == "ok" {
+			where, why := term.Uploading(consent.UploadAllowed, consent.DecidedBy)
+			detail = consent.State + "; " + where.Text + why
 		}
-		out = append(out, check{Name: c.GetName(), State: c.GetState(), Detail: detail, Fix: c.GetFix()})
+		c.Detail = detail
+		out = append(out, c)
 	}
 	return out
 }

@@ -64,7 +64,7 @@ func TestDoctorFailure_OfADaemonThatCannotRun(t *testing.T) {
 		t.Fatal("an empty program answered")
 	}
 	c := failure("service", err)
-	if c.Fix != "see the other checks" || !strings.HasSuffix(c.Detail, "exec format error") {
+	if c.Fix != "See the other checks." || !strings.HasSuffix(c.Detail, "exec format error") {
 		t.Errorf("got %+v", c)
 	}
 }

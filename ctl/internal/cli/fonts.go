@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -13,6 +12,8 @@ import (
 	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/glasses/render/fonts"
+	"github.com/service-dev/service/internal/problem"
+	"github.com/service-dev/service/proto/control"
 )
 
 func (a *app) fonts() *cobra.Command {
@@ -31,67 +32,53 @@ func (a *app) fonts() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.Print(map[string]any{"font": fontJSON(f)}, func() { a.FontAdded(f.GetName(), f.GetSha256()) })
+				return a.Print(control.FontAnswer{Font: *f}, func() { a.FontAdded(f.Name, f.SHA256) })
 			})
 		},
 	}
 	remove := &cobra.Command{
 		Use: "remove NAME", Short: "Remove an added font", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: a.Complete(fontNames),
-		Long:              "NAME is the font's name, or the first 8 or more digits of its SHA-256.",
+		Long:              "NAME is the font's name, or at least the first 8 digits of its SHA-256.",
 		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			f, err := c.RemoveFont(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			return a.Print(map[string]any{"font": fontJSON(f)}, func() { a.FontRemoved(f.GetName()) })
+			return a.Print(control.FontAnswer{Font: *f}, func() { a.FontRemoved(f.Name) })
 		}),
 	}
 	return command.Group("fonts", "Add fonts for characters that the service's fonts lack",
-		"Local sessions on this machine use an added font for characters that none of the service's fonts has.",
+		"Local sessions on this machine use an added font for characters that the service's fonts lack.",
 		add,
 		command.Query(a.Program, "list", "List the added fonts in the order in which they are tried", "",
-			(*client.Client).Fonts, func(list []*client.Font) any {
-				out := []any{}
-				for _, f := range list {
-					out = append(out, fontJSON(f))
-				}
-				return map[string]any{"fonts": out}
-			}, a.showFonts),
+			(*client.Client).Fonts, func(list []client.Font) any { return control.Fonts{Fonts: list} }, a.showFonts),
 		remove)
 }
 
-func fontJSON(f *client.Font) map[string]any {
-	return map[string]any{"name": f.GetName(), "sha256": f.GetSha256(), "weight": f.GetWeight(), "italic": f.GetItalic(),
-		"bytes": f.GetBytes(), "problem": f.GetProblem()}
-}
-
-func (a *app) showFonts(list []*client.Font) {
+func (a *app) showFonts(list []client.Font) {
 	rows := make([]term.Font, 0, len(list))
 	for _, f := range list {
-		rows = append(rows, term.Font{Name: f.GetName(), SHA256: f.GetSha256(), Weight: int(f.GetWeight()),
-			Italic: f.GetItalic(), Bytes: f.GetBytes(), Problem: f.GetProblem()})
+		rows = append(rows, term.Font{Name: f.Name, SHA256: f.SHA256, Weight: f.Weight, Italic: f.Italic, Bytes: f.Bytes,
+			Problem: f.Problem})
 	}
 	a.Fonts(rows)
 }
 
-// Limits for checking a font in this process. The daemon parses only fonts that passed this check: unlike the daemon,
+// Limits for checking a font in this process. The daemon parses only fonts that passed this check. Unlike the daemon,
 // this process can exit if a hostile file makes a parser exhaust time or memory.
 const (
 	fontCheckTime   = 20 * time.Second
 	fontCheckMemory = 512 << 20
 )
 
-// codeFontUnreadable is the error code for a font file that cannot be read.
-const codeFontUnreadable = "font_unreadable"
-
-// checkedFont reads a font file and checks it. It abandons a check that takes too much time or memory; the check
-// continues until the process exits.
+// checkedFont reads a font file and checks it. It abandons a check that takes too much time or memory; the
+// abandoned check runs until the process exits.
 func checkedFont(ctx context.Context, path string) ([]byte, error) {
 	data, err := fonts.ReadFile(path)
 	if err != nil {
-		return nil, &client.Error{Code: codeFontUnreadable, Message: err.Error(),
-			FixHint: "pass the path of a font file that you may read"}
+		return nil, &problem.Error{Code: problem.CodeFontUnreadable, Message: err.Error(),
+			FixHint: "Pass the path of a font file that you may read."}
 	}
 	checked := make(chan error, 1)
 	go func() { _, err := fonts.Check(data); checked <- err }()
@@ -102,10 +89,6 @@ func checkedFont(ctx context.Context, path string) ([]byte, error) {
 	for {
 		select {
 		case err := <-checked:
-			var refused *fonts.FileError
-			if errors.As(err, &refused) {
-				return nil, &client.Error{Code: refused.Code, Message: refused.Message, FixHint: refused.FixHint}
-			}
 			return data, err
 		case <-tick.C:
 			var m runtime.MemStats
@@ -122,6 +105,6 @@ func checkedFont(ctx context.Context, path string) ([]byte, error) {
 }
 
 func runawayFont(needs string) error {
-	return &client.Error{Code: fonts.CodeDamaged, Message: "the font is damaged: reading it takes " + needs,
-		FixHint: "use another font"}
+	return &problem.Error{Code: problem.CodeFontDamaged, Message: "the font is damaged: reading it takes " + needs,
+		FixHint: "Use another font."}
 }

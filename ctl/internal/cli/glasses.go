@@ -13,6 +13,8 @@ import (
 	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/glasses/uncleared"
+	"github.com/service-dev/service/internal/problem"
+	"github.com/service-dev/service/proto/control"
 )
 
 // Default and maximum values of the flags --seconds and --timeout.
@@ -45,7 +47,7 @@ func (a *app) glassesList() *cobra.Command {
 	var known bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the remembered glasses and those in range", Args: cobra.NoArgs,
-		Long: "Looks for glasses in range unless --known is given.\n" +
+		Long: "Searches for glasses in range, unless you pass --known.\n" +
 			"Exit code: 0 listed, 1 Bluetooth cannot be used until you change something, 2 it failed otherwise.",
 		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, _ []string) error {
 			if err := checkSeconds("--seconds", seconds); err != nil {
@@ -57,12 +59,12 @@ func (a *app) glassesList() *cobra.Command {
 			done := a.countdown("looking for glasses", seconds)
 			list, err := c.Glasses(ctx, seconds)
 			done()
-			var problem *client.Error
+			var problem *problem.Error
 			if err != nil && !errors.As(err, &problem) {
 				return err
 			}
 			if a.PrintsJSON {
-				out := map[string]any{"glasses": glassesJSON(list), "looked": !known && err == nil}
+				out := map[string]any{"glasses": glassesOf(list), "looked": !known && err == nil}
 				if err != nil {
 					out["error"] = command.ProblemOf(err)
 				}
@@ -74,12 +76,12 @@ func (a *app) glassesList() *cobra.Command {
 			return err
 		}),
 	}
-	cmd.Flags().IntVar(&seconds, "seconds", glassesScan, "how long to look, from 1 to 60")
+	cmd.Flags().IntVar(&seconds, "seconds", glassesScan, "how many seconds to search, from 1 to 60")
 	cmd.Flags().BoolVar(&known, "known", false, "list only the remembered glasses")
 	return cmd
 }
 
-// outcomeOf returns the exit code for an error that is already printed.
+// outcomeOf returns the exit code for an error that was already printed.
 func outcomeOf(err error) error {
 	if err == nil {
 		return nil
@@ -89,13 +91,13 @@ func outcomeOf(err error) error {
 
 func checkSeconds(flag string, seconds int) error {
 	if seconds < 1 || seconds > maxGlassesTime {
-		return fmt.Errorf("%s %d is not from 1 to %d", flag, seconds, maxGlassesTime)
+		return fmt.Errorf("%[1]s must be from 1 to %[3]d, not %[2]d", flag, seconds, maxGlassesTime)
 	}
 	return nil
 }
 
-// countdown shows on a terminal that can overwrite lines what the command is doing and for how long. The returned
-// function stops the countdown and waits until it has stopped.
+// countdown shows what the command is doing, and for how long, on a terminal that can overwrite lines. The
+// returned function stops the countdown and waits until it has stopped.
 func (a *app) countdown(doing string, seconds int) (done func()) {
 	if a.PrintsJSON || !a.Moves || seconds == 0 {
 		return func() {}
@@ -119,31 +121,24 @@ func (a *app) countdown(doing string, seconds int) (done func()) {
 	return func() { close(stop); <-stopped }
 }
 
-func glassesJSON(list []*client.Glasses) []map[string]any {
-	out := make([]map[string]any, 0, len(list))
+// glassesOf returns what is printed of each pair as JSON.
+func glassesOf(list []client.Glasses) []control.Glasses {
+	out := make([]control.Glasses, 0, len(list))
 	for _, g := range list {
-		parts := []map[string]any{}
-		for _, p := range g.GetParts() {
-			parts = append(parts, map[string]any{"key": p.GetKey(), "found": p.GetFound(), "rssi": p.GetRssi()})
-		}
-		out = append(out, map[string]any{
-			"name": g.GetName(), "deviceModel": g.GetDeviceModel(), "usedMs": g.GetUsedMs(), "parts": parts,
-			"sessionId": g.GetSessionId(), "panelChecked": g.GetPanel().GetChecked(),
-			"uncleared": g.GetUncleared(),
-		})
+		out = append(out, g.Glasses)
 	}
 	return out
 }
 
-func (a *app) showGlasses(list []*client.Glasses, looked bool) {
+func (a *app) showGlasses(list []client.Glasses, looked bool) {
 	rows := make([]term.Glasses, 0, len(list))
 	for _, g := range list {
 		row := term.Glasses{
-			Name: g.GetName(), Model: g.GetDeviceModel(), UsedMs: g.GetUsedMs(), Session: g.GetSessionId(),
+			Name: g.Name, Model: g.DeviceModel, UsedMs: g.UsedMs, Session: g.SessionID,
 		}
-		for _, p := range g.GetParts() {
-			arm := term.Arm{Key: p.GetKey(), State: "missing", Signal: int(p.GetRssi())}
-			if p.GetFound() {
+		for _, p := range g.Parts {
+			arm := term.Arm{Key: p.Key, State: "missing", Signal: p.RSSI}
+			if p.Found {
 				arm.State = "found"
 			}
 			row.Arms = append(row.Arms, arm)
@@ -155,10 +150,10 @@ func (a *app) showGlasses(list []*client.Glasses, looked bool) {
 }
 
 // unclearedNeeds returns the next steps for glasses that may still show a picture of an earlier session.
-func unclearedNeeds(list []*client.Glasses) (needs []term.Need) {
+func unclearedNeeds(list []client.Glasses) (needs []term.Need) {
 	for _, g := range list {
-		if g.GetUncleared() {
-			needs = append(needs, term.Need{What: uncleared.Notice(g.GetName()), Next: uncleared.Next})
+		if g.Uncleared {
+			needs = append(needs, term.Need{What: uncleared.Notice(g.Name), Next: uncleared.Next})
 		}
 	}
 	return needs
@@ -178,9 +173,9 @@ func (a *app) glassesConnect() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "connect [NAME]", Short: "Connect glasses to a session of this directory", Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.Complete(knownGlasses),
-		Long: "NAME is a name that `glasses list` shows. Without one, it takes the glasses used last, or the only ones in\n" +
-			"range. Glasses that are not connected in time are connected later, by the session itself.\n" +
-			"On a terminal, new glasses show a test picture, and two questions follow (see `glasses check`).\n" +
+		Long: "NAME is a name from `glasses list`. Without one, it takes the most recently used glasses, or the only ones in\n" +
+			"range. If they are not connected in time, the session connects them later by itself.\n" +
+			"On a terminal, it shows a test picture on new glasses and asks two questions (see `glasses check`).\n" +
 			"Exit code: 0 connected, 1 not connected yet, 2 it could not be tried.",
 		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			if err := checkSeconds("--timeout", timeout); err != nil {
@@ -197,7 +192,7 @@ func (a *app) glassesConnect() *cobra.Command {
 	cmd.Flags().StringVar(&via, "via", "auto", "`auto`, bluez or browser")
 	cmd.Flags().StringVar(&model, "model", "", "a device model such as even_g1")
 	cmd.Flags().IntVar(&timeout, "timeout", glassesWait, "how many seconds to wait, from 1 to 60")
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "ask nothing about the panel of new glasses")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask about the panel of new glasses")
 	return cmd
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/glassesapp"
 	"github.com/service-dev/service/ctl/internal/term"
-	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Time limits of a bench's steps.
@@ -33,7 +33,7 @@ const (
 
 // Reasons why a step of a bench was skipped.
 const (
-	skippedByPerson   = "skipped by the person"
+	skippedByPerson   = "skipped by the user"
 	skippedNoTerminal = "skipped: nobody at a terminal"
 	skippedUnbroken   = "skipped: no connection broke"
 	skippedMissing    = "skipped: the model has none"
@@ -44,34 +44,34 @@ func (a *app) glassesBench() *cobra.Command {
 	var out string
 	var anonymous bool
 	cmd := &cobra.Command{
-		Use: "bench [NAME]", Short: "Measure real glasses, and write a record of it", Args: cobra.MaximumNArgs(1),
+		Use: "bench [NAME]", Short: "Measure real glasses and write a record", Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.Complete(knownGlasses),
 		Long: "Takes at most ten minutes. Connects the glasses, times 20 full pictures, and asks you to tap, to speak and\n" +
-			"to break the connection for a moment; without a terminal it skips what needs you. The record is a JSON file\n" +
+			"to interrupt the connection for a moment; without a terminal it skips these steps. The record is a JSON file\n" +
 			"with the measurements, the model and firmware of the glasses, and the versions of the service and the system.\n" +
-			"It never contains addresses and serial numbers.\n" +
+			"It never contains addresses or serial numbers.\n" +
 			"Exit code: 0 measured, 1 the glasses are not connected, 2 it could not be measured.",
 		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			return a.bench(ctx, c, command.FirstArg(args), out, anonymous)
 		}),
 	}
 	cmd.Flags().StringVar(&out, "out", "", "file for the record; must be new (default: a name with model and time)")
-	cmd.Flags().BoolVar(&anonymous, "anonymous", true, "leave the name of the pair out of the record")
+	cmd.Flags().BoolVar(&anonymous, "anonymous", true, "omit the name of the pair from the record")
 	return cmd
 }
 
-// benchRun is one run of the bench.
+// benchRun is one run of the bench command.
 type benchRun struct {
 	*app
 	glass  *glassesapp.App
 	lines  <-chan struct{} // one element per line that the user types; nil without a terminal
-	record glasses.BenchRecord
+	record glassesapp.Record
 	step   int
 }
 
 func (a *app) bench(ctx context.Context, c *client.Client, name, out string, anonymous bool) error {
-	b := &benchRun{app: a, record: glasses.BenchRecord{
-		Record: glasses.RecordVersion, At: time.Now().UTC().Truncate(time.Second), Against: glasses.AgainstUnknown,
+	b := &benchRun{app: a, record: glassesapp.Record{
+		Record: glassesapp.RecordVersion, At: time.Now().UTC().Truncate(time.Second), Against: glassesapp.AgainstUnknown,
 		Service: buildinfo.Version, System: runtime.GOOS + "/" + runtime.GOARCH, Firmware: map[string]string{},
 		Battery: map[string]int{},
 	}}
@@ -80,13 +80,13 @@ func (a *app) bench(ctx context.Context, c *client.Client, name, out string, ano
 	}
 	hasPerson := !a.PrintsJSON && a.TTY && term.CanConfirm(a.In)
 	if hasPerson {
-		b.record.Against = glasses.AgainstEmulated
+		b.record.Against = glassesapp.AgainstEmulated
 		isReal, err := a.Ask(ctx, a.In, term.BenchRealQuestion)
 		if err != nil {
 			return err
 		}
 		if isReal {
-			b.record.Against = glasses.AgainstReal
+			b.record.Against = glassesapp.AgainstReal
 		}
 		b.lines = term.Lines(a.In)
 	}
@@ -133,11 +133,11 @@ func (b *benchRun) connect(ctx context.Context, c *client.Client, name string) (
 		return at, false, b.reportConnection(at, raw)
 	}
 	for _, g := range before {
-		wasConnected = wasConnected || g.GetSessionId() == at.SessionID
+		wasConnected = wasConnected || g.SessionID == at.SessionID
 	}
 	b.record.Connect.Ms = took
 	if wasConnected {
-		b.record.Connect = glasses.BenchConnect{Skipped: skippedConnected}
+		b.record.Connect = glassesapp.RecordConnect{Skipped: skippedConnected}
 	}
 	return at, wasConnected, nil
 }
@@ -179,8 +179,8 @@ func (b *benchRun) announce(what, todo string) {
 	b.BenchStep(b.step, benchSteps, what, todo)
 }
 
-// withPerson runs a step that needs the user until it ends, its time is up or the user skips it. It returns why the
-// step was skipped.
+// withPerson runs a step that needs the user until the step ends, its time is up or the user skips it. It returns
+// the reason why the step was skipped, or "".
 func (b *benchRun) withPerson(ctx context.Context, limit time.Duration, step func(ctx context.Context)) string {
 	if b.lines == nil {
 		return skippedNoTerminal
@@ -232,7 +232,7 @@ func (b *benchRun) microphone(ctx context.Context) (err error) {
 }
 
 func (b *benchRun) reconnect(ctx context.Context) {
-	var r glasses.BenchReconnect
+	var r glassesapp.RecordReconnect
 	b.announce("a broken connection", "Put one arm, or the glasses, into the closed case, and take them out again.")
 	skipped := b.withPerson(ctx, benchBreakTime, func(ctx context.Context) { r = b.glass.Break(ctx, b.BenchBroken) })
 	r.Skipped = skipped
@@ -255,7 +255,7 @@ func (b *benchRun) describe(ctx context.Context, c *client.Client, at connectedG
 	}
 	r := &b.record
 	r.DeviceModel, r.Carrier = at.DeviceModel, cmp.Or(now.Glasses.Carrier, at.Glasses.Carrier)
-	r.Panel = glasses.BenchPanel{Inverted: panel.GetInverted(), Rows: int(panel.GetRows()), Checked: panel.GetChecked()}
+	r.Panel = glassesapp.RecordPanel{Inverted: panel.Inverted, Rows: panel.Rows, Checked: panel.IsChecked}
 	for _, l := range now.Glasses.Links {
 		if l.Firmware != "" {
 			r.Firmware[l.Key] = l.Firmware
@@ -270,7 +270,7 @@ func (b *benchRun) describe(ctx context.Context, c *client.Client, at connectedG
 	return nil
 }
 
-// checkOut returns an error if a record evidently cannot be written to the file.
+// checkOut returns an error if it is already clear that a record cannot be written to the file.
 func checkOut(name string) error {
 	if name == "" {
 		return nil
@@ -279,19 +279,19 @@ func checkOut(name string) error {
 		return recordExists(name)
 	}
 	if _, err := os.Stat(filepath.Dir(name)); err != nil {
-		return &client.Error{Code: "no_folder", Message: fmt.Sprintf("the folder of %s cannot be used: %v", name, err),
-			FixHint: "name a file in a folder that exists"}
+		return &problem.Error{Code: "no_folder", Message: fmt.Sprintf("the folder of %s cannot be used: %v", name, err),
+			FixHint: "Name a file in a folder that exists."}
 	}
 	return nil
 }
 
 func recordExists(name string) error {
-	return &client.Error{Code: "file_exists", Message: name + " exists",
-		FixHint: "name a new file; nothing is overwritten"}
+	return &problem.Error{Code: "file_exists", Message: name + " exists",
+		FixHint: "Name a new file; nothing is overwritten."}
 }
 
 // writeRecord writes a record to a new file. It does nothing if name is empty.
-func writeRecord(name string, r glasses.BenchRecord) error {
+func writeRecord(name string, r glassesapp.Record) error {
 	if name == "" {
 		return nil
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/service-dev/service/glasses/driver"
 	"github.com/service-dev/service/glasses/driver/kinds"
 	"github.com/service-dev/service/glasses/driver/panelcheck"
+	"github.com/service-dev/service/internal/problem"
 )
 
 const (
@@ -29,7 +30,7 @@ func (a *app) glassesForget() *cobra.Command {
 	return &cobra.Command{
 		Use: "forget NAME", Short: "Forget glasses that were connected to this computer", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: a.Complete(knownGlasses),
-		Long: "Deletes their addresses and the answers about their panel. Glasses that are found later are new again.\n" +
+		Long: "Deletes their addresses and your answers about their panel. If they are connected later, they count as new.\n" +
 			"Exit code: 0 forgotten, 2 no such glasses are remembered.",
 		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			if err := c.ForgetGlasses(ctx, args[0]); err != nil {
@@ -42,16 +43,16 @@ func (a *app) glassesForget() *cobra.Command {
 
 func (a *app) glassesCheck() *cobra.Command {
 	return &cobra.Command{
-		Use: "check [NAME]", Short: "Check with a test picture how glasses show pictures", Args: cobra.MaximumNArgs(1),
+		Use: "check [NAME]", Short: "Check with a test picture how the glasses show pictures", Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.Complete(knownGlasses),
-		Long: "Shows a test picture and asks two questions about it. From the answers the service learns whether this\n" +
-			"pair swaps light and dark and how many rows it has, shows the picture again and remembers what is right.\n" +
-			"`glasses connect` asks the same when glasses are new.\n" +
+		Long: "Shows a test picture and asks two questions about it. Your answers tell the service whether this pair\n" +
+			"swaps light and dark and how many rows it has. Then it shows the picture again and remembers the answers.\n" +
+			"`glasses connect` asks the same for new glasses.\n" +
 			"Exit code: 0 right, 1 not right, not connected or no terminal, 2 it could not be checked.",
 		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			if a.PrintsJSON || !term.CanConfirm(a.In) {
-				return &client.Error{Code: codeNotConfirmed, Message: "the check asks questions, and there is no terminal",
-					FixHint: "run it on a terminal, without --json"}
+				return &problem.Error{Code: problem.CodeNotConfirmed, Message: "the check asks questions, and there is no terminal",
+					FixHint: "Run it on a terminal, without --json."}
 			}
 			answer, err := a.connectGlasses(ctx, c, map[string]string{"name": command.FirstArg(args)}, glassesWait)
 			if err != nil {
@@ -66,13 +67,14 @@ func (a *app) glassesCheck() *cobra.Command {
 	}
 }
 
-// checkNewPanel checks the panel of glasses that were not checked before. Its outcome does not affect the connection.
+// checkNewPanel checks the panel of glasses that have not been checked before. The outcome does not affect the
+// connection.
 func (a *app) checkNewPanel(ctx context.Context, c *client.Client, at connectedGlasses) error {
 	known, err := panelOf(ctx, c, at)
 	if err != nil {
 		return err
 	}
-	if kind, _ := kinds.Of(at.DeviceModel); known.GetChecked() || kind.OtherRows == 0 {
+	if kind, _ := kinds.Of(at.DeviceModel); known.IsChecked || kind.OtherRows == 0 {
 		return nil
 	}
 	err = a.checkPanel(ctx, c, at, known)
@@ -89,8 +91,8 @@ func panelOf(ctx context.Context, c *client.Client, at connectedGlasses) (*clien
 		return nil, err
 	}
 	for _, g := range list {
-		if strings.EqualFold(g.GetName(), at.Glasses.Name) && g.GetDeviceModel() == at.DeviceModel {
-			return g.GetPanel(), nil
+		if strings.EqualFold(g.Name, at.Glasses.Name) && g.DeviceModel == at.DeviceModel {
+			return &g.Panel, nil
 		}
 	}
 	return &client.Panel{}, nil
@@ -105,7 +107,7 @@ type panelCheck struct {
 	kind   kinds.Kind
 }
 
-// checkPanel shows the test picture, asks whether it is right, and stores the settings that make it right. The error is
+// checkPanel shows the test picture, asks whether it is right, and stores the settings that make it right. It returns
 // command.ExitNo if no settings do.
 func (a *app) checkPanel(ctx context.Context, c *client.Client, at connectedGlasses, old *client.Panel) error {
 	glass, err := glassesapp.Attach(ctx, at.AppEndpoint, at.AppTokenFile, "servicectl glasses check")
@@ -134,17 +136,17 @@ func (p *panelCheck) run(ctx context.Context, old *client.Panel) error {
 	if err != nil {
 		return err
 	}
-	panel := &client.Panel{Inverted: old.GetInverted(), Rows: old.GetRows()}
+	panel := &client.Panel{Inverted: old.Inverted, Rows: old.Rows}
 	if isUpright && hasBorder {
 		return p.right(ctx, panel)
 	}
-	known := driver.Panel{Inverted: old.GetInverted(), Rows: int(old.GetRows())}
+	known := driver.Panel{Inverted: old.Inverted, Rows: old.Rows}
 	other, ok := panelcheck.Other(p.kind, known, isUpright, hasBorder)
 	if !ok {
 		p.PanelWrong(p.at.Glasses.Name)
 		return command.ExitNo
 	}
-	panel.Inverted, panel.Rows = other.Inverted, int32(other.Rows)
+	panel.Inverted, panel.Rows = other.Inverted, other.Rows
 	p.PanelAgain()
 	if err := p.client.SetPanel(ctx, p.at.SessionID, panel); err != nil {
 		return err
@@ -166,7 +168,7 @@ func (p *panelCheck) run(ctx context.Context, old *client.Panel) error {
 }
 
 func (p *panelCheck) right(ctx context.Context, panel *client.Panel) error {
-	panel.Checked = true
+	panel.IsChecked = true
 	if err := p.client.SetPanel(ctx, p.at.SessionID, panel); err != nil {
 		return err
 	}
@@ -176,7 +178,7 @@ func (p *panelCheck) right(ctx context.Context, panel *client.Panel) error {
 
 // show shows the test picture. shown is false if the glasses refused it.
 func (p *panelCheck) show(ctx context.Context, panel *client.Panel) (shown bool, err error) {
-	img := panelcheck.Picture(p.glass.Welcome.DeviceModel, int(panel.GetRows()))
+	img := panelcheck.Picture(p.glass.Welcome.DeviceModel, panel.Rows)
 	picture, err := glassesapp.Picture(img, "test picture: an arrow up, a filled square at the left, a border")
 	if err != nil {
 		return false, err

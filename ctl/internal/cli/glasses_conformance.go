@@ -12,18 +12,18 @@ import (
 	"github.com/service-dev/service/glasses/conformance"
 )
 
-// conformanceAddress is the address at which the glasses attach by default.
+// conformanceAddress is the default address where the glasses attach.
 const conformanceAddress = "ws://127.0.0.1:0"
 
 func (a *app) glassesConformance() *cobra.Command {
 	var model string
 	cmd := &cobra.Command{
-		Use: "conformance [URL]", Short: "Check a program that plays the glasses against the protocol",
+		Use: "conformance [URL]", Short: "Check a program that acts as glasses against the protocol",
 		Args: cobra.MaximumNArgs(1),
-		Long: "Acts as a session and its app, and waits at URL until one client attaches as the glasses, such as an\n" +
-			"app of yours on a phone. Then it checks answers, streams, events, bounds and reconnects one rule after the\n" +
-			"other, each with its section of the protocol. URL is ws://HOST:PORT; without it, a free local port. It asks\n" +
-			"for no credential, so let others reach it only while you test.\n" +
+		Long: "Acts as a session and its app, and waits at URL until a client attaches as the glasses, such as your own\n" +
+			"app on a phone. Then it checks results, streams, events, bounds and reconnects, rule by rule, and shows the\n" +
+			"section of the protocol for each. URL is ws://HOST:PORT; without it, a free local port is used. It requires\n" +
+			"no credential, so let others reach it only while you test.\n" +
 			"Exit code: 0 every rule passed, 1 one failed, 2 not every rule could be checked.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			address := conformanceAddress
@@ -37,7 +37,7 @@ func (a *app) glassesConformance() *cobra.Command {
 			return a.conform(cmd.Context(), address, m)
 		},
 	}
-	cmd.Flags().StringVar(&model, "model", "even_g1", "the device model that the client plays")
+	cmd.Flags().StringVar(&model, "model", "even_g1", "the device model that the client acts as")
 	return cmd
 }
 

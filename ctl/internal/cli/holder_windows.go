@@ -13,7 +13,7 @@ import (
 // askProcess ends the process, because Windows has no signal that asks for a clean exit.
 func askProcess(p *os.Process) error { return p.Kill() }
 
-// holds reports whether a process runs serviced while some daemon holds the state directory.
+// holds reports whether a process runs serviced while a daemon holds the state directory.
 func holds(d dialer.Daemon, pid int) bool {
 	process, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(pid))
 	if err != nil {

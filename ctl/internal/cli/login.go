@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,13 +9,14 @@ import (
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
+	"github.com/service-dev/service/internal/problem"
 )
 
 func (a *app) login() *cobra.Command {
 	var replace bool
 	cmd := command.New("login", "Link this machine to an account",
 		"Shows a code and opens a page on which you sign in and approve it.\n"+
-			"Waits for that until the code expires, usually ten minutes.\n"+
+			"Waits for your approval until the code expires, usually ten minutes.\n"+
 			"Without a terminal it prints one JSON object per line: code, opened, waiting ..., then linked or error.\n"+
 			"A live link to another account or backend is kept unless you pass --replace or answer y.",
 		func(ctx context.Context) error { return a.runLogin(ctx, replace) })
@@ -27,50 +26,48 @@ func (a *app) login() *cobra.Command {
 
 func (a *app) runLogin(ctx context.Context, replace bool) error {
 	return a.WithClient(ctx, func(c *client.Client) (err error) {
-		host, _ := os.Hostname()
 		if a.PrintsJSON || !a.TTY {
-			return a.loginLines(ctx, c, host, replace)
+			return a.loginLines(ctx, c, replace)
 		}
 		if !replace {
 			if replace, err = a.askToReplace(ctx, c); err != nil {
 				return err
 			}
 		}
-		return a.loginShown(ctx, c, host, replace)
+		return a.loginShown(ctx, c, replace)
 	})
 }
 
-// askToReplace asks for confirmation before a link to another account or backend is replaced. Without a link it does
-// not ask. If the user declines, the same account may still be linked again.
+// askToReplace asks for confirmation before a link to another account or backend is replaced. It does not ask if
+// there is no link. If the user declines, the same account may still be linked again.
 func (a *app) askToReplace(ctx context.Context, c *client.Client) (bool, error) {
 	who, err := c.Whoami(ctx, false)
 	if err != nil {
 		return false, err
 	}
-	link := who.GetLink()
-	if s := link.GetState(); s != "linked" && s != "other_backend" {
+	if s := who.State; s != "linked" && s != "other_backend" {
 		return false, nil
 	}
-	return a.Confirm(ctx, a.In, term.ReplaceQuestion(link.GetAccountId(), link.GetBackendUrl()))
+	return a.Confirm(ctx, a.In, term.ReplaceQuestion(text(who.AccountID), text(who.BackendURL)))
 }
 
 // loginShown runs a login interactively on a terminal.
-func (a *app) loginShown(ctx context.Context, c *client.Client, host string, replace bool) error {
+func (a *app) loginShown(ctx context.Context, c *client.Client, replace bool) error {
 	stop := func() {}
 	defer func() { stop() }()
 	var expiresIn time.Duration
 	var page string
-	linked, err := c.Login(ctx, host, replace, client.LoginEvents{
+	linked, err := c.Login(ctx, replace, client.LoginEvents{
 		Code: func(code *client.Code) {
 			replaces := ""
 			if replace {
-				replaces = code.GetReplaces()
+				replaces = code.Replaces
 			}
-			a.Code(code.GetUserCode(), code.GetVerificationUrl(), code.GetExpiresInSeconds(), replaces, code.GetSignInWord())
-			page, expiresIn = code.GetVerificationUrl(), time.Duration(code.GetExpiresInSeconds())*time.Second
+			a.Code(code.UserCode, code.VerificationURL, code.ExpiresInSeconds, replaces, code.SignInWord)
+			page, expiresIn = code.VerificationURL, time.Duration(code.ExpiresInSeconds)*time.Second
 		},
 		Opened: func(o *client.Opened) {
-			a.Browser(page, o.GetOpened(), o.GetReason())
+			a.Browser(page, o.Opened, o.Reason)
 			stop = a.Countdown(expiresIn)
 		},
 	})
@@ -79,18 +76,15 @@ func (a *app) loginShown(ctx context.Context, c *client.Client, host string, rep
 		return loginError(err)
 	}
 	a.Linked(term.Link{
-		Account: linked.GetAccountId(), Email: linked.GetEmail(), Tier: linked.GetTier(), File: linked.GetAuthFile(),
-		WriteError: linked.GetWriteError(), RevokeAt: linked.GetRevokeUrl(),
+		Account: linked.AccountID, Email: linked.Email, Tier: linked.Tier, File: linked.AuthFile,
+		WriteError: linked.WriteError, RevokeAt: linked.RevokeURL,
 	})
 	return writtenOrNot(linked)
 }
 
-// codeWriteFailed is the error code for a valid link whose auth.json could not be written.
-const codeWriteFailed = "auth_file_write_failed"
-
 // writtenOrNot returns the exit code for a successful login, which depends on whether auth.json was written.
 func writtenOrNot(linked *client.Linked) error {
-	if linked.GetWriteError() != "" {
+	if linked.WriteError != "" {
 		return command.ExitUnknown
 	}
 	return nil
@@ -102,8 +96,8 @@ type (
 		Event               string `json:"event"`
 		UserCode            string `json:"userCode"`
 		VerificationURL     string `json:"verificationUrl"`
-		ExpiresInSeconds    uint32 `json:"expiresInSeconds"`
-		PollIntervalSeconds uint32 `json:"pollIntervalSeconds"`
+		ExpiresInSeconds    int    `json:"expiresInSeconds"`
+		PollIntervalSeconds int    `json:"pollIntervalSeconds"`
 		Replaces            string `json:"replaces,omitempty"`
 		Instruction         string `json:"instruction"`
 		Notice              string `json:"notice"`
@@ -118,8 +112,8 @@ type (
 	}
 	waitingLine struct {
 		Event            string `json:"event"`
-		PollCount        uint32 `json:"pollCount"`
-		RemainingSeconds uint32 `json:"remainingSeconds"`
+		PollCount        int    `json:"pollCount"`
+		RemainingSeconds int    `json:"remainingSeconds"`
 		Note             string `json:"note,omitempty"`
 	}
 	linkedLine struct {
@@ -130,7 +124,7 @@ type (
 		LinkedAt  string  `json:"linkedAt"`
 		ExpiresAt *string `json:"expiresAt"`
 		AuthFile  string  `json:"authFile"`
-		PollCount uint32  `json:"pollCount"`
+		PollCount int     `json:"pollCount"`
 		Written   bool    `json:"written"`
 		Code      string  `json:"code,omitempty"`
 		Message   string  `json:"message,omitempty"`
@@ -138,26 +132,26 @@ type (
 		RevokeURL string  `json:"revokeUrl,omitempty"`
 	}
 	errorLine struct {
-		Event string       `json:"event"`
-		Error term.Problem `json:"error"`
+		Event string         `json:"event"`
+		Error *problem.Error `json:"error"`
 	}
 )
 
 // loginLines runs a login for another program and prints one JSON object per line.
-func (a *app) loginLines(ctx context.Context, c *client.Client, host string, replace bool) error {
+func (a *app) loginLines(ctx context.Context, c *client.Client, replace bool) error {
 	var page string
-	linked, err := c.Login(ctx, host, replace, client.LoginEvents{
+	linked, err := c.Login(ctx, replace, client.LoginEvents{
 		Code: func(code *client.Code) {
-			page = code.GetVerificationUrl()
-			_ = a.Line(codeLine{"code", code.GetUserCode(), code.GetVerificationUrl(), code.GetExpiresInSeconds(),
-				code.GetPollIntervalSeconds(), code.GetReplaces(), term.Instruction, term.Notice(code.GetExpiresInSeconds()),
-				code.GetSignInWord()})
+			page = code.VerificationURL
+			_ = a.Line(codeLine{"code", code.UserCode, code.VerificationURL, code.ExpiresInSeconds,
+				code.PollIntervalSeconds, code.Replaces, term.Instruction, term.Notice(code.ExpiresInSeconds),
+				code.SignInWord})
 		},
 		Opened: func(o *client.Opened) {
-			_ = a.Line(openedLine{"opened", o.GetOpened(), o.GetReason(), term.PortForward(page, o.GetOpened(), o.GetReason())})
+			_ = a.Line(openedLine{"opened", o.Opened, o.Reason, term.PortForward(page, o.Opened, o.Reason)})
 		},
 		Waiting: func(w *client.Waiting) {
-			_ = a.Line(waitingLine{"waiting", w.GetPollCount(), w.GetRemainingSeconds(), w.GetNote()})
+			_ = a.Line(waitingLine{"waiting", w.PollCount, w.RemainingSeconds, w.Note})
 		},
 	})
 	if err != nil && ctx.Err() == nil {
@@ -169,13 +163,13 @@ func (a *app) loginLines(ctx context.Context, c *client.Client, host string, rep
 		return err
 	}
 	line := linkedLine{
-		Event: "linked", Linked: true, AccountID: linked.GetAccountId(), Tier: linked.GetTier(),
-		LinkedAt:  linked.GetLinkedAt(),
-		ExpiresAt: linked.ExpiresAt, AuthFile: linked.GetAuthFile(), PollCount: linked.GetPollCount(),
-		Written: linked.GetWriteError() == "", RevokeURL: linked.GetRevokeUrl(),
+		Event: "linked", Linked: true, AccountID: linked.AccountID, Tier: linked.Tier,
+		LinkedAt:  linked.LinkedAt,
+		ExpiresAt: linked.ExpiresAt, AuthFile: linked.AuthFile, PollCount: linked.PollCount,
+		Written: linked.WriteError == "", RevokeURL: linked.RevokeURL,
 	}
 	if !line.Written {
-		line.Code, line.Message, line.FixHint = codeWriteFailed, linked.GetWriteError(), term.WriteHint
+		line.Code, line.Message, line.FixHint = problem.CodeAuthFileWriteFailed, linked.WriteError, term.WriteHint
 	}
 	if err := a.Line(line); err != nil {
 		return err
@@ -185,10 +179,8 @@ func (a *app) loginLines(ctx context.Context, c *client.Client, host string, rep
 
 // loginError rewords the error of a failed login for the user who started it. It returns other errors unchanged.
 func loginError(err error) error {
-	var e *client.Error
-	if !errors.As(err, &e) {
-		return err
+	if p := problem.From(err); p != nil {
+		return term.LoginProblem(p)
 	}
-	p := client.Error(term.LoginProblem(term.Problem(*e)))
-	return &p
+	return err
 }

@@ -11,12 +11,10 @@ import (
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/clientio"
 	"github.com/service-dev/service/ctl/internal/command"
+	"github.com/service-dev/service/internal/problem"
 )
 
-// codeNoPage is the error code for a page that does not exist (yet).
-const codeNoPage = "page_not_found"
-
-// pages maps the arguments of open to paths below the backend's address. A session's page has an address of its own.
+// pages maps the arguments of open to paths below the backend's address. The page of a session has its own address.
 var pages = map[string]string{"dashboard": "/account", "docs": "/docs", "session": ""}
 
 // pageNames lists the keys of pages.
@@ -25,8 +23,8 @@ var pageNames = []string{"dashboard", "docs", "session"}
 func (a *app) openPage() *cobra.Command {
 	return &cobra.Command{
 		Use: "open [dashboard|docs|session [ID]]", Short: "Open a page in your browser",
-		Long: "Opens the dashboard, the documentation, or the page of a browser session (by default the newest).\n" +
-			"Where no browser can be opened it prints the address and why.\n" +
+		Long: "Opens the dashboard, the documentation, or the page of a browser session (by default the most recent).\n" +
+			"If it cannot open a browser, it prints the address and the reason.\n" +
 			"Exit code: 0 opened, 1 not opened, 2 could not be run.",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
 			if command.FirstArg(args) == "session" {
@@ -68,7 +66,7 @@ func (a *app) openPage() *cobra.Command {
 	}
 }
 
-// show opens a page and prints its address. The error is command.ExitNo if no browser was opened.
+// show opens a page and prints its address. It returns command.ExitNo if no browser was opened.
 func (a *app) show(ctx context.Context, url string) error {
 	r, err := clientio.Open(ctx, url)
 	if err != nil {
@@ -98,15 +96,16 @@ func pageOfBackend(ctx context.Context, c *client.Client, page string) (string, 
 	if err != nil {
 		return "", err
 	}
-	dashboard, ok := strings.CutSuffix(s.GetBackend().GetDashboardUrl(), pages["dashboard"])
+	dashboard, ok := strings.CutSuffix(s.Backend.DashboardURL, pages["dashboard"])
 	if !ok {
-		return "", &client.Error{Code: codeNoPage, Message: "the embedded backend, which has this page, does not run",
-			FixHint: "run `servicectl login`, which starts it; the documentation is also in `servicectl tool call searchDocs`"}
+		return "", &problem.Error{Code: problem.CodePageNotFound,
+			Message: "the embedded backend, which serves this page, is not running",
+			FixHint: "Run `servicectl login`, which starts it; the documentation is also in `servicectl tool call searchDocs`."}
 	}
 	return dashboard + pages[page], nil
 }
 
-// pageOfSession returns the address of a session's page. Without an id it uses the newest session that has one.
+// pageOfSession returns the address of a session's page. Without an ID it uses the latest session that has one.
 func pageOfSession(ctx context.Context, c *client.Client, id string) (string, error) {
 	type page struct{ SessionURL string }
 	var answer struct {
@@ -125,6 +124,6 @@ func pageOfSession(ctx context.Context, c *client.Client, id string) (string, er
 			return s.SessionURL, nil
 		}
 	}
-	return "", &client.Error{Code: codeNoPage, Message: "no browser session is open",
-		FixHint: "ask your agent for one (createSimulatorSession); a local session has no page: `servicectl session show`"}
+	return "", &problem.Error{Code: problem.CodePageNotFound, Message: "no browser session is open",
+		FixHint: "Ask your agent for one (createSimulatorSession); a local session has no page: `servicectl session show`."}
 }

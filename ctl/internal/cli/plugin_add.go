@@ -9,14 +9,9 @@ import (
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/internal/adapterfile"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/rendezvous"
-)
-
-// Error codes of adding and removing adapters.
-const (
-	codeNotConfirmed      = "not_confirmed"
-	codeAdapterNotFound   = "adapter_not_found"
-	codeAdapterUnreadable = "adapter_unreadable"
+	"github.com/service-dev/service/proto/control"
 )
 
 func (a *app) pluginAdd() *cobra.Command {
@@ -41,8 +36,8 @@ func yesFlag(cmd *cobra.Command, yes *bool) {
 func (a *app) addPlugin(ctx context.Context, path string, yes bool) error {
 	file, err := adapterfile.Inspect(path)
 	if err != nil {
-		return &client.Error{Code: codeAdapterUnreadable, Message: err.Error(),
-			FixHint: "pass the path of a program that you may read"}
+		return &problem.Error{Code: problem.CodeAdapterUnreadable, Message: err.Error(),
+			FixHint: "Pass the path of a program that you may read."}
 	}
 	shown := term.Adapter{Path: file.Path, Owner: file.Owner, SHA256: file.SHA256}
 	if err := a.confirmAdapter(ctx, shown, term.AddAdapterQuestion, yes); err != nil {
@@ -55,8 +50,8 @@ func (a *app) addPlugin(ctx context.Context, path string, yes bool) error {
 		}
 		withdraw, err := adapterfile.Approve(dir, file)
 		if err != nil {
-			return &client.Error{Code: "state_unwritable", Message: err.Error(),
-				FixHint: "check that you own the state directory and can write to it"}
+			return &problem.Error{Code: "state_unwritable", Message: err.Error(),
+				FixHint: "Check that you own the state directory and can write to it."}
 		}
 		defer withdraw()
 		p, err := c.AddPlugin(ctx, file.Path, file.SHA256)
@@ -76,12 +71,14 @@ func (a *app) confirmAdapter(ctx context.Context, shown term.Adapter, question s
 		return nil
 	}
 	if !term.CanConfirm(a.In) {
-		return &client.Error{Code: codeNotConfirmed, Message: "this must be confirmed, and the input is not a terminal",
-			FixHint: "pass --yes"}
+		return &problem.Error{Code: problem.CodeNotConfirmed,
+			Message: "this must be confirmed, and the input is not a terminal",
+			FixHint: "Pass --yes."}
 	}
 	ok, err := a.Confirm(ctx, a.In, question)
 	if err == nil && !ok {
-		err = &client.Error{Code: codeNotConfirmed, Message: "nothing was changed", FixHint: "repeat it and answer y"}
+		err = &problem.Error{Code: problem.CodeNotConfirmed, Message: "nothing was changed",
+			FixHint: "Repeat it and answer y."}
 	}
 	return err
 }
@@ -91,7 +88,7 @@ func (a *app) pluginRemove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "remove NAME", Short: "Remove an adapter that was added", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: a.Complete(addedAdapters),
-		Long:              "Shows the adapter's path, owner and SHA-256, and asks. Its file stays.",
+		Long:              "Shows the adapter's path, owner and SHA-256, and asks for confirmation. It does not delete the file.",
 		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			return a.removePlugin(ctx, c, args[0], yes)
 		}),
@@ -102,13 +99,13 @@ func (a *app) pluginRemove() *cobra.Command {
 
 func (a *app) removePlugin(ctx context.Context, c *client.Client, name string, yes bool) error {
 	list, err := c.Plugins(ctx)
-	i := slices.IndexFunc(list, func(p *client.Plugin) bool { return p.GetName() == name && p.GetAddedMs() > 0 })
+	i := slices.IndexFunc(list, func(p client.Plugin) bool { return p.Name == name && p.AddedMs > 0 })
 	switch {
 	case err != nil:
 		return err
 	case i < 0:
-		return &client.Error{Code: codeAdapterNotFound, Message: "no added adapter is named " + name,
-			FixHint: "pass a name that `servicectl plugin list` shows with an owner"}
+		return &problem.Error{Code: problem.CodeAdapterNotFound, Message: "no added adapter is named " + name,
+			FixHint: "Pass a name that `servicectl plugin list` shows with an owner."}
 	}
 	if err = a.confirmAdapter(ctx, adapterOf(list[i]), term.RemoveAdapterQuestion, yes); err != nil {
 		return err
@@ -120,12 +117,12 @@ func (a *app) removePlugin(ctx context.Context, c *client.Client, name string, y
 	return err
 }
 
-func adapterOf(p *client.Plugin) term.Adapter {
-	return term.Adapter{Name: p.GetName(), Title: p.GetTitle(), Path: p.GetPath(), Owner: p.GetOwner(),
-		SHA256: p.GetSha256()}
+func adapterOf(p client.Plugin) term.Adapter {
+	return term.Adapter{Name: p.Name, Title: p.Title, Path: p.Path, Owner: p.Owner,
+		SHA256: p.SHA256}
 }
 
 // printPlugin prints one adapter.
 func (a *app) printPlugin(p *client.Plugin, say func(term.Adapter)) error {
-	return a.Print(map[string]any{"plugin": pluginsJSON([]*client.Plugin{p})[0]}, func() { say(adapterOf(p)) })
+	return a.Print(control.PluginAnswer{Plugin: *p}, func() { say(adapterOf(*p)) })
 }

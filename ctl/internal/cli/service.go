@@ -17,6 +17,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/term"
+	"github.com/service-dev/service/internal/problem"
 )
 
 func (a *app) service() *cobra.Command {
@@ -38,17 +39,10 @@ func (a *app) service() *cobra.Command {
 	return cmd
 }
 
-// serviced's error codes for a service that is not installed, and for a service manager that is missing or does not
-// respond.
-const (
-	codeNoService = "service_not_installed"
-	codeNoManager = "no_service_manager"
-)
-
 // serviceView is the output of --json. It combines the reports of the service manager and the daemon.
 type serviceView struct {
 	term.Service
-	// Daemon is the daemon that responds at the sockets, or nil.
+	// Daemon is the daemon that responds on the sockets, or nil.
 	Daemon *term.ServedBy `json:"daemon"`
 }
 
@@ -76,7 +70,7 @@ func (a *app) runService(ctx context.Context, action string) error {
 		return err
 	}
 	if by := view.Daemon; by != nil && by.Managed {
-		view.State, view.PID = "running", int(by.PID)
+		view.State, view.PID = "running", by.PID
 	}
 	err = a.Print(view, func() { a.ServiceReport(action, view.Service, view.Daemon) })
 	if err == nil && action == "status" {
@@ -106,7 +100,7 @@ const (
 // askServiced makes serviced, the program that the service manager starts, perform the action.
 func askServiced(ctx context.Context, d dialer.Daemon, action string) (term.Service, error) {
 	if _, err := os.Stat(d.Program); err != nil {
-		return term.Service{}, &dialer.MissingError{Program: d.Program}
+		return term.Service{}, d.Missing()
 	}
 	var out, errs bytes.Buffer
 	limit := actionWait
@@ -125,11 +119,11 @@ func askServiced(ctx context.Context, d dialer.Daemon, action string) (term.Serv
 	case caller.Err() != nil:
 		return term.Service{}, context.Canceled
 	case ctx.Err() != nil:
-		return term.Service{}, fmt.Errorf("%s did not answer within %s", d.Program, limit)
+		return term.Service{}, fmt.Errorf("%s did not respond within %s", d.Program, limit)
 	}
 	var answer struct {
-		Report *term.Service `json:"report"`
-		Error  *client.Error `json:"error"`
+		Report *term.Service  `json:"report"`
+		Error  *problem.Error `json:"error"`
 	}
 	_ = json.Unmarshal(out.Bytes(), &answer) // on failure the result stays empty
 	switch {
@@ -167,14 +161,14 @@ func (a *app) awaitManaged(ctx context.Context, d dialer.Daemon, s term.Service)
 			return nil, context.Canceled
 		}
 		if wait.Err() != nil {
-			return nil, &client.Error{
+			return nil, &problem.Error{
 				Code: "service_not_up", Retryable: true, Message: fmt.Sprintf(
 					"%s manages %s, but its daemon does not respond within %s", s.System, s.Name, handoverTime),
-				FixHint: "run `servicectl service status` and read " + d.LogFile(),
+				FixHint: "Run `servicectl service status` and read " + d.LogFile() + ".",
 			}
 		}
-		var refused *client.Error
-		if err != nil && errors.As(err, &refused) && !refused.Retryable {
+		// While one daemon replaces the other, the sockets may be elsewhere.
+		if p := problem.From(err); p != nil && !p.Retryable && p.Code != problem.CodeDaemonElsewhere {
 			return nil, err
 		}
 		select {
@@ -198,13 +192,13 @@ func (a *app) askServed(ctx context.Context) (*term.ServedBy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &term.ServedBy{PID: s.GetPid(), Version: s.GetVersion(), Managed: s.GetManaged(),
-		SocketActivated: s.GetSocketActivated()}, nil
+	return &term.ServedBy{PID: s.PID, Version: s.Version, Managed: s.Managed,
+		SocketActivated: s.SocketActivated}, nil
 }
 
 // replace asks a running daemon to stop, so that the service manager's daemon can replace it.
 func (a *app) replace(ctx context.Context) error {
-	c, err := client.Open(ctx, client.Options{Program: a.Name, Running: true, Lean: true})
+	c, err := client.Open(ctx, client.Options{Program: a.Name, Running: true, AnyProtocol: true})
 	if err != nil {
 		return err
 	}
@@ -220,7 +214,7 @@ func (a *app) endManaged(ctx context.Context, d dialer.Daemon) error {
 	}
 	by, err := a.askServed(ctx)
 	if err != nil || by == nil || !by.Managed {
-		return nil // no daemon is known to run under a service manager, so there is nothing to replace
+		return nil // no daemon is known to run under a service manager, so there is none to replace
 	}
 	if err := a.replace(ctx); err != nil {
 		return nil

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -17,12 +19,13 @@ import (
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/glasses/uncleared"
 	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
 func (a *app) status() *cobra.Command {
 	return command.New("status", "Show what the daemon is doing",
-		"Shows the daemon, its sockets, versions, the link, the backend, telemetry and the adapters, and what is wrong "+
+		"Shows the daemon, its sockets, versions, the link, the backend, telemetry and the adapters, and any problems "+
 			"with them.\n"+
 			"Starts nothing and asks only the daemon. Exit code: 0 running, 1 not running, 2 cannot tell.", a.runStatus)
 }
@@ -39,8 +42,7 @@ func (a *app) runStatus(ctx context.Context) error {
 	if d, err := dialer.Find(); err == nil && socketsOnly(d) {
 		return a.notRunning()
 	}
-	// A lean connection also works with a daemon whose protocol is incompatible, so that its status can be shown.
-	c, err := client.Open(ctx, client.Options{Program: a.Name, Running: true, Lean: true})
+	c, err := client.Open(ctx, client.Options{Program: a.Name, Running: true, AnyProtocol: true})
 	if errors.Is(err, dialer.ErrNotRunning) {
 		if err := unreachable(ctx, briefWait); err != nil {
 			return err
@@ -56,7 +58,11 @@ func (a *app) runStatus(ctx context.Context) error {
 		return namedSilent(err, c.Daemon)
 	}
 	wrong := needs(s)
-	return a.Print(statusJSON(s, wrong), func() {
+	object, err := statusJSON(s, wrong)
+	if err != nil {
+		return err
+	}
+	return a.Print(object, func() {
 		a.showStatus(s)
 		a.Needs(wrong)
 	})
@@ -69,13 +75,12 @@ func socketsOnly(d dialer.Daemon) bool {
 	return err == nil && !d.Held()
 }
 
-// namedSilent adds the process id to the error for a daemon that did not respond.
+// namedSilent adds the process ID to the error for a daemon that did not respond.
 func namedSilent(err error, d dialer.Daemon) error {
-	var e *client.Error
-	if !errors.As(err, &e) || e.Code != client.CodeNoAnswer {
+	if problem.CodeOf(err) != problem.CodeDaemonNotResponding {
 		return err
 	}
-	return client.NotResponding(d)
+	return d.NotResponding()
 }
 
 func (a *app) notRunning() error {
@@ -101,54 +106,53 @@ func (a *app) notRunning() error {
 }
 
 func clientJSON() map[string]any {
-	return map[string]any{"version": buildinfo.Version, "protocolMin": rendezvous.ProtocolMin,
-		"protocolMax": rendezvous.ProtocolMax}
+	return map[string]any{"version": buildinfo.Version, "protocolMin": rendezvous.ControlProtocolMin,
+		"protocolMax": rendezvous.ControlProtocolMax}
 }
 
-func statusJSON(s *client.Status, wrong []term.Need) map[string]any {
-	l, b, consent := s.GetLink(), s.GetBackend(), s.GetConsent()
-	return map[string]any{
-		"running": true, "version": s.GetVersion(), "pid": s.GetPid(), "uptimeMs": s.GetUptimeMs(), "managed": s.GetManaged(),
-		"protocolMin": s.GetProtocolMin(), "protocolMax": s.GetProtocolMax(), "client": clientJSON(),
-		"program": s.GetProgram(), "replaced": s.GetReplaced(), "socketActivated": s.GetSocketActivated(),
-		"configDir": s.GetConfigDir(), "controlSocket": s.GetControlSocket(), "mcpSocket": s.GetMcpSocket(),
-		"mcpClients": s.GetMcpClients(), "sessions": s.GetSessions(), "polling": s.GetPolling(),
-		"installId": s.GetInstallId(),
-		"link": map[string]any{
-			"state": l.GetState(), "accountId": l.GetAccountId(), "tier": l.GetTier(), "linkedAt": l.GetLinkedAt(),
-			"expiresAt": l.ExpiresAt, "backendUrl": l.GetBackendUrl(), "verifiedAgeMs": l.GetVerifiedAgeMs(),
-			"detail": l.GetDetail(),
-		},
-		"consent": map[string]any{"state": consent.GetState(), "uploadAllowed": consent.GetUploadAllowed(),
-			"decidedBy": consent.GetDecidedBy()},
-		"backend": map[string]any{"kind": b.GetKind(), "url": b.GetUrl(), "chosenBy": b.GetChosenBy(),
-			"state": b.GetState(), "detail": b.GetDetail(), "dashboardUrl": b.GetDashboardUrl()},
-		"plugins":  pluginsJSON(s.GetPlugins()),
-		"problems": wrong,
+// statusJSON returns the daemon's status with what this program adds. The problems replace the fields that they are
+// made from.
+func statusJSON(s *client.Status, wrong []term.Need) (map[string]any, error) {
+	printed := *s
+	printed.ConfigProblem, printed.UnclearedGlasses = "", nil
+	var data bytes.Buffer
+	encoder := json.NewEncoder(&data)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(printed); err != nil {
+		return nil, err
 	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data.Bytes(), &fields); err != nil {
+		return nil, err
+	}
+	object := map[string]any{"running": true, "client": clientJSON(), "problems": wrong}
+	for name, value := range fields {
+		object[name] = value
+	}
+	return object, nil
 }
 
 func (a *app) showStatus(s *client.Status) {
-	allowed, by := s.GetConsent().GetUploadAllowed(), s.GetConsent().GetDecidedBy()
+	allowed, by := s.Consent.UploadAllowed, s.Consent.DecidedBy
 	telemetry, why := term.Uploading(allowed, by)
 	a.Facts([]term.Fact{
 		{Name: "daemon", Lead: term.Cell{Text: "running", Severity: term.Good}, Rest: daemonLine(s)},
-		{Name: "version", Lead: term.Cell{Text: s.GetVersion()}, Rest: versionLine(s)},
+		{Name: "version", Lead: term.Cell{Text: s.Version}, Rest: versionLine(s)},
 		programFact(s),
-		fact("directory", s.GetConfigDir()),
-		fact("control socket", s.GetControlSocket()),
-		fact("agents' socket", s.GetMcpSocket()),
+		fact("directory", s.ConfigDir),
+		fact("control socket", s.ControlSocket),
+		fact("agents' socket", s.MCPSocket),
 		fact("at work", workLine(s)),
 		{},
-		fact("install id", s.GetInstallId()),
-		accountFact(s.GetLink()),
-		backendFact(s.GetBackend()),
-		fact("dashboard", s.GetBackend().GetDashboardUrl()),
+		fact("install id", s.InstallID),
+		accountFact(s.Link),
+		backendFact(s.Backend),
+		fact("dashboard", s.Backend.DashboardURL),
 		{Name: "telemetry", Lead: telemetry, Rest: why},
 	})
-	if len(s.GetPlugins()) > 0 {
+	if len(s.Plugins) > 0 {
 		a.Say("")
-		a.showPlugins(s.GetPlugins())
+		a.showPlugins(s.Plugins)
 	}
 }
 
@@ -158,43 +162,42 @@ func fact(name, value string) term.Fact {
 
 func daemonLine(s *client.Status) string {
 	kind := "stops when idle"
-	if s.GetManaged() {
+	if s.Managed {
 		kind = "managed by the system"
 	}
-	if s.GetSocketActivated() {
+	if s.SocketActivated {
 		kind += ", which holds its sockets"
 	}
-	return fmt.Sprintf(", pid %d, up %s, %s", s.GetPid(), term.Span(time.Duration(s.GetUptimeMs())*time.Millisecond), kind)
+	return fmt.Sprintf(", pid %d, up %s, %s", s.PID, term.Span(time.Duration(s.UptimeMs)*time.Millisecond), kind)
 }
 
 // versionLine returns the daemon's version, and also the program's version if it differs.
 func versionLine(s *client.Status) string {
-	text := ", protocol " + protocols(s.GetProtocolMin(), s.GetProtocolMax())
-	if s.GetVersion() != buildinfo.Version || !understood(s) {
+	text := ", protocol " + protocols(s.ProtocolMin, s.ProtocolMax)
+	if s.Version != buildinfo.Version || !understood(s) {
 		text += fmt.Sprintf("; this program is %s, protocol %s", buildinfo.Version,
-			protocols(rendezvous.ProtocolMin, rendezvous.ProtocolMax))
+			protocols(rendezvous.ControlProtocolMin, rendezvous.ControlProtocolMax))
 	}
 	return text
 }
 
-// protocols formats a protocol range. Daemons that report none speak protocol 1.
-func protocols(lo, hi uint32) string {
-	lo, hi = max(lo, 1), max(hi, 1)
+// protocols formats a protocol range.
+func protocols(lo, hi int) string {
 	if lo == hi {
 		return fmt.Sprint(lo)
 	}
 	return fmt.Sprintf("%d to %d", lo, hi)
 }
 
-// understood reports whether the protocol ranges of daemon and program overlap.
+// understood reports whether the protocol ranges of the daemon and this program overlap.
 func understood(s *client.Status) bool {
-	return max(s.GetProtocolMax(), 1) >= rendezvous.ProtocolMin && max(s.GetProtocolMin(), 1) <= rendezvous.ProtocolMax
+	return s.ProtocolMax >= rendezvous.ControlProtocolMin && s.ProtocolMin <= rendezvous.ControlProtocolMax
 }
 
 func programFact(s *client.Status) term.Fact {
-	f := fact("program", s.GetProgram())
-	if s.GetReplaced() {
-		f.Lead, f.Rest = term.Cell{Text: "replaced", Severity: term.Warning}, " since it started, "+s.GetProgram()
+	f := fact("program", s.Program)
+	if s.Replaced {
+		f.Lead, f.Rest = term.Cell{Text: "replaced", Severity: term.Warning}, " since it started, "+s.Program
 	}
 	return f
 }
@@ -202,34 +205,34 @@ func programFact(s *client.Status) term.Fact {
 func workLine(s *client.Status) string {
 	var parts []string
 	for _, p := range []struct {
-		n    uint32
+		n    int
 		noun string
-	}{{s.GetMcpClients(), "agent"}, {s.GetSessions(), "local session"}, {s.GetPolling(), "login"}} {
+	}{{s.MCPClients, "agent"}, {s.Sessions, "local session"}, {s.Polling, "login"}} {
 		if p.n > 0 {
-			parts = append(parts, term.Count(int(p.n), p.noun))
+			parts = append(parts, term.Count(p.n, p.noun))
 		}
 	}
 	return cmp.Or(strings.Join(parts, ", "), "nothing to do")
 }
 
-func accountFact(l *client.Link) term.Fact {
-	f := term.Fact{Name: "account", Lead: term.Cell{Text: term.LinkState(l.GetState())}}
-	switch l.GetState() {
+func accountFact(l client.Link) term.Fact {
+	f := term.Fact{Name: "account", Lead: term.Cell{Text: term.LinkState(l.State)}}
+	switch l.State {
 	case "linked":
 		f.Lead.Severity = term.Good
 	case "not_linked":
 	default:
 		f.Lead.Severity = term.Warning
 	}
-	if l.GetAccountId() != "" {
-		f.Rest = fmt.Sprintf(", %s (%s), %s", l.GetAccountId(), term.Dash(l.GetTier()), term.Checked(l.GetVerifiedAgeMs()))
+	if l.AccountID != "" {
+		f.Rest = fmt.Sprintf(", %s (%s), %s", l.AccountID, term.Dash(l.Tier), term.Checked(l.VerifiedAgeMs))
 	}
 	return f
 }
 
-func backendFact(b *client.Backend) term.Fact {
-	f := term.Fact{Name: "backend", Lead: term.Cell{Text: b.GetState()}}
-	switch b.GetState() {
+func backendFact(b client.Backend) term.Fact {
+	f := term.Fact{Name: "backend", Lead: term.Cell{Text: b.State}}
+	switch b.State {
 	case "reachable":
 		f.Lead.Severity = term.Good
 	case "unreachable":
@@ -237,46 +240,46 @@ func backendFact(b *client.Backend) term.Fact {
 	default:
 		f.Lead = term.Cell{Text: "not asked yet"}
 	}
-	f.Rest = fmt.Sprintf(", %s, chosen by %s", backendName(b), term.Dash(b.GetChosenBy()))
-	if b.GetKind() == "embedded" && b.GetUrl() == "" {
-		f.Lead.Text, f.Rest = "embedded", ", starts when it is first needed, chosen by "+term.Dash(b.GetChosenBy())
+	f.Rest = fmt.Sprintf(", %s, chosen by %s", backendName(b), term.Dash(b.ChosenBy))
+	if b.Kind == "embedded" && b.URL == "" {
+		f.Lead.Text, f.Rest = "embedded", ", starts when it is first needed, chosen by "+term.Dash(b.ChosenBy)
 	}
 	return f
 }
 
 // backendName returns the backend's URL for display. A backend without a kind has no usable URL.
-func backendName(b *client.Backend) string {
-	if b.GetKind() == "" {
-		return term.Dash(b.GetUrl())
+func backendName(b client.Backend) string {
+	if b.Kind == "" {
+		return term.Dash(b.URL)
 	}
-	return term.BackendName(b.GetUrl())
+	return term.BackendName(b.URL)
 }
 
-// versionNeed returns the action needed if daemon and program are incompatible or one is older, otherwise nil. It
-// advises a restart only if that starts a newer daemon.
+// versionNeed returns the action needed if the daemon and this program are incompatible or one is older,
+// otherwise nil. It advises a restart only if that starts a newer daemon.
 func versionNeed(s *client.Status) *term.Need {
 	const restart = "run `servicectl daemon restart`; connected agents continue with the new one"
 	switch {
-	case !understood(s) && max(s.GetProtocolMax(), 1) < rendezvous.ProtocolMin:
-		return &term.Need{What: fmt.Sprintf("the daemon (%s) is too old for this program (%s)", s.GetVersion(),
+	case !understood(s) && s.ProtocolMax < rendezvous.ControlProtocolMin:
+		return &term.Need{What: fmt.Sprintf("the daemon (%s) is too old for this program (%s)", s.Version,
 			buildinfo.Version), Next: restart}
 	case !understood(s):
 		return &term.Need{What: fmt.Sprintf("this program (%s) is too old for the daemon (%s)", buildinfo.Version,
-			s.GetVersion()), Next: "upgrade this program"}
-	case older(buildinfo.Version, s.GetVersion()):
+			s.Version), Next: "upgrade this program"}
+	case older(buildinfo.Version, s.Version):
 		return &term.Need{What: fmt.Sprintf("this program (%s) is older than the daemon (%s)", buildinfo.Version,
-			s.GetVersion()), Next: "upgrade this program"}
-	case s.GetReplaced():
-		return &term.Need{What: fmt.Sprintf("serviced at %s was replaced after the daemon (%s) started", s.GetProgram(),
-			s.GetVersion()), Next: restart}
-	case older(s.GetVersion(), buildinfo.Version):
-		return &term.Need{What: fmt.Sprintf("the daemon (%s) is older than this program (%s)", s.GetVersion(),
+			s.Version), Next: "upgrade this program"}
+	case s.Replaced:
+		return &term.Need{What: fmt.Sprintf("serviced at %s was replaced after the daemon (%s) started", s.Program,
+			s.Version), Next: restart}
+	case older(s.Version, buildinfo.Version):
+		return &term.Need{What: fmt.Sprintf("the daemon (%s) is older than this program (%s)", s.Version,
 			buildinfo.Version), Next: restart}
 	}
 	return nil
 }
 
-// older reports whether version a is older than b. It returns false for versions that cannot be compared or differ
+// older reports whether version a is older than b. It returns false for versions that are not comparable or differ
 // only in build metadata.
 func older(a, b string) bool {
 	order, ok := buildinfo.Compare(a, b)
@@ -292,23 +295,23 @@ func needs(s *client.Status) []term.Need {
 	if n := versionNeed(s); n != nil {
 		list = append(list, *n)
 	}
-	if problem := s.GetConfigProblem(); problem != "" {
-		add("correct config.yaml, or remove it to use the defaults", "%s; the last valid settings stay in use", problem)
+	if problem := s.ConfigProblem; problem != "" {
+		add("correct config.yaml, or remove it to use the defaults", "%s; the previous valid settings stay in use", problem)
 	}
-	if b := s.GetBackend(); b.GetState() == "unreachable" || b.GetKind() == "" {
-		add("run `servicectl doctor`", "%s", cmp.Or(b.GetDetail(), "the backend cannot be reached"))
+	if b := s.Backend; b.State == "unreachable" || b.Kind == "" {
+		add("run `servicectl doctor`", "%s", cmp.Or(b.Detail, "the backend cannot be reached"))
 	}
-	for _, p := range s.GetPlugins() {
+	for _, p := range s.Plugins {
 		if next := pluginNeed(p); next != "" {
-			add(next, "adapter %s: %s", p.GetName(), p.GetLastError())
+			add(next, "adapter %s: %s", p.Name, p.LastError)
 		}
 	}
-	for _, name := range s.GetUnclearedGlasses() {
+	for _, name := range s.UnclearedGlasses {
 		add(uncleared.Next, "%s", uncleared.Notice(name))
 	}
 	// An unlinked machine is not a problem; whoami shows how to link it.
-	if l := s.GetLink(); l.GetState() != "not_linked" && term.NextStep(l.GetState()) != "" {
-		add(term.NextStep(l.GetState()), "the account is %s", term.LinkState(l.GetState()))
+	if l := s.Link; l.State != "not_linked" && term.NextStep(l.State) != "" {
+		add(term.NextStep(l.State), "the account is %s", term.LinkState(l.State))
 	}
 	return list
 }

@@ -13,18 +13,17 @@ import (
 func TestNeeds_Versions(t *testing.T) {
 	defer func(was string) { buildinfo.Version = was }(buildinfo.Version)
 	buildinfo.Version = "1.2.3"
-	same := client.Status{Version: buildinfo.Version, ProtocolMin: rendezvous.ProtocolMin,
-		ProtocolMax: rendezvous.ProtocolMax}
+	same := client.Status{Version: buildinfo.Version, ProtocolMin: rendezvous.ControlProtocolMin,
+		ProtocolMax: rendezvous.ControlProtocolMax}
 	cases := map[string]struct {
-		min, max   uint32
+		min, max   int
 		version    string
 		replaced   bool
 		what, next string
 	}{
-		"the same":                             {same.ProtocolMin, same.ProtocolMax, same.Version, false, "", ""},
-		"from before daemons reported a range": {0, 0, same.Version, false, "", ""},
-		"another build of it":                  {1, 9, "1.2.3+deb12", false, "", ""},
-		"a build without a version":            {1, 9, "dev", false, "", ""},
+		"the same":                  {same.ProtocolMin, same.ProtocolMax, same.Version, false, "", ""},
+		"another build of it":       {1, 9, "1.2.3+deb12", false, "", ""},
+		"a build without a version": {1, 9, "dev", false, "", ""},
 		"an older daemon": {1, 9, "1.2.3-rc.1", false, "the daemon (1.2.3-rc.1) is older",
 			"daemon restart"},
 		"a newer daemon": {1, 9, "1.10.0", false, "this program (1.2.3) is older",
@@ -32,7 +31,7 @@ func TestNeeds_Versions(t *testing.T) {
 		"an upgrade needs a restart": {1, 1, same.Version, true, "was replaced after the daemon", "daemon restart"},
 		"possibly a downgrade needs a restart": {1, 1, "1.3.0", true, "this program (1.2.3) is older",
 			"upgrade this program"},
-		"a newer protocol": {rendezvous.ProtocolMax + 1, rendezvous.ProtocolMax + 2, "9.0.0", false,
+		"a newer protocol": {rendezvous.ControlProtocolMax + 1, rendezvous.ControlProtocolMax + 2, "9.0.0", false,
 			"too old for the daemon (9.0.0)", "upgrade this program"},
 	}
 	for name, c := range cases {
@@ -55,9 +54,9 @@ func TestNeeds_Versions(t *testing.T) {
 }
 
 func TestNeeds_UnusableConfig(t *testing.T) {
-	s := &client.Status{Version: buildinfo.Version, ProtocolMin: rendezvous.ProtocolMin,
-		ProtocolMax: rendezvous.ProtocolMax, Backend: &client.Backend{Kind: "embedded"},
-		Link:          &client.Link{State: "not_linked"},
+	s := &client.Status{Version: buildinfo.Version, ProtocolMin: rendezvous.ControlProtocolMin,
+		ProtocolMax: rendezvous.ControlProtocolMax, Backend: client.Backend{Kind: "embedded"},
+		Link:          client.Link{State: "not_linked"},
 		ConfigProblem: "reading config.yaml: it is empty"}
 	if list := needs(s); len(list) != 1 || !strings.Contains(list[0].What, "it is empty") ||
 		!strings.Contains(list[0].Next, "config.yaml") {

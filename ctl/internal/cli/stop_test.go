@@ -1,20 +1,20 @@
 package cli
 
 import (
-	"context"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/gofrs/flock"
-	"google.golang.org/grpc"
 
 	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/internal/rendezvous"
-	controlv1 "github.com/service-dev/service/proto/control/v1"
+	"github.com/service-dev/service/proto/control"
 )
 
 // A daemon counts as stopped once it has released its directory or another daemon holds it: an agent's service-mcp may
@@ -49,18 +49,6 @@ func TestAwaitGone_AnotherDaemonTookItsPlace(t *testing.T) {
 	check("nobody runs", true)
 }
 
-// dyingDaemon exits without a response when it is asked to stop.
-type dyingDaemon struct {
-	controlv1.UnimplementedControlServer
-	die func()
-}
-
-func (d *dyingDaemon) Stop(ctx context.Context, _ *controlv1.StopRequest) (*controlv1.StopResponse, error) {
-	go d.die()
-	<-ctx.Done()
-	return nil, ctx.Err()
-}
-
 // A daemon that is killed while it is asked to stop counts as stopped.
 func TestStop_DaemonKilledMeanwhile(t *testing.T) {
 	dir, err := os.MkdirTemp("/tmp", "s") // socket paths must be short
@@ -84,12 +72,17 @@ func TestStop_DaemonKilledMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, askServed := grpc.NewServer(), make(chan error, 1)
-	controlv1.RegisterControlServer(g, &dyingDaemon{die: func() {
+	routes := http.NewServeMux()
+	daemon := &http.Server{Handler: routes, ReadHeaderTimeout: time.Minute}
+	routes.HandleFunc(control.GetVersion.Path, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "{}")
+	})
+	routes.HandleFunc(control.Stop.Path, func(http.ResponseWriter, *http.Request) {
 		_ = lock.Unlock()
-		g.Stop()
-	}})
-	go func() { askServed <- g.Serve(l) }()
+		_ = daemon.Close() // exits without an answer
+	})
+	served := make(chan error, 1)
+	go func() { served <- daemon.Serve(l) }()
 	d, err := dialer.Find()
 	if err != nil {
 		t.Fatal(err)
@@ -97,5 +90,5 @@ func TestStop_DaemonKilledMeanwhile(t *testing.T) {
 	if pid, err := askToStop(t.Context(), d, "test"); pid != 7 || err != nil {
 		t.Errorf("got pid %d, %v, want 7", pid, err)
 	}
-	<-askServed
+	<-served
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
+	"github.com/service-dev/service/internal/problem"
 )
 
 func (a *app) telemetry() *cobra.Command {
@@ -28,59 +28,39 @@ func (a *app) telemetry() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.tailTelemetry(ctx, t.GetLogFile(), follow)
+				return a.tailTelemetry(ctx, t.LogFile, follow)
 			})
 		})
-	tail.Flags().BoolVarP(&follow, "follow", "f", false, "go on until Ctrl-C")
+	tail.Flags().BoolVarP(&follow, "follow", "f", false, "print new events until Ctrl-C")
 	return command.Group("telemetry", "Inspect and erase recorded usage events",
 		"Usage events are anonymous. service-mcp accept-privacy and decline-privacy decide whether they are uploaded;\n"+
 			"SERVICE_TELEMETRY=0 and DO_NOT_TRACK=1 stop it for one shell.",
 		command.Query(a.Program, "status", "Show what is uploaded, where, and which setting decides", "",
-			(*client.Client).Telemetry, telemetryJSON, a.showTelemetry),
+			(*client.Client).Telemetry, func(t *client.Telemetry) any { return t }, a.showTelemetry),
 		tail,
 		command.New("purge", "Erase events here and at every backend that received them",
-			"Erases the local log, events waiting for upload, and this install id's events at backends: the one that is set "+
+			"Erases the local log, events waiting for upload, and this install's events at backends: the one that is set "+
 				"up,\n"+
 				"and each one that received events before.\n"+
-				"Exit code: 0 everything is erased, 2 a backend could not be asked; it is named, and the next purge asks it again.",
+				"Exit code: 0 everything is erased, 2 a backend could not be reached; it is listed, and the next purge tries it again.",
 			a.purgeTelemetry))
-}
-
-func telemetryJSON(t *client.Telemetry) any {
-	object := consentJSON(t.GetConsent())
-	maps.Copy(object, map[string]any{
-		"consent": t.GetConsent().GetState(), "backendUrl": t.GetBackendUrl(), "logFile": t.GetLogFile(),
-		"noticeShownAt": stampMs(t.GetNoticeMs()), "waiting": t.GetWaiting(), "spoolBytes": t.GetSpoolBytes(),
-		"spoolCap": t.GetSpoolCap(), "dropped": t.GetDropped(), "uploadedAt": stampMs(t.GetUploadedMs()),
-		"uploaded": t.GetUploaded(), "lastError": t.GetLastError(), "nextTryAt": stampMs(t.GetNextMs()),
-	})
-	return object
 }
 
 func (a *app) showTelemetry(t *client.Telemetry) {
 	a.Telemetry(term.Telemetry{
-		Consent: consentOf(t.GetConsent()), LogFile: t.GetLogFile(), BackendURL: t.GetBackendUrl(),
-		LastError: t.GetLastError(),
-		Notice:    timeMs(t.GetNoticeMs()), Uploaded: timeMs(t.GetUploadedMs()), Next: timeMs(t.GetNextMs()),
-		Waiting: int(t.GetWaiting()), Count: int(t.GetUploaded()),
-		Bytes: t.GetSpoolBytes(), Cap: t.GetSpoolCap(), Dropped: t.GetDropped(),
+		Consent: term.Consent{State: t.Consent, Upload: t.UploadAllowed, By: t.DecidedBy}, LogFile: t.LogFile,
+		BackendURL: t.BackendURL, LastError: t.LastError,
+		Notice: moment(t.NoticeShownAt), Uploaded: moment(t.UploadedAt), Next: moment(t.NextTryAt),
+		Waiting: t.Waiting, Count: t.Uploaded, Bytes: t.SpoolBytes, Cap: t.SpoolCap, Dropped: t.Dropped,
 	}, time.Now())
 }
 
-// timeMs returns the zero time for 0.
-func timeMs(ms int64) time.Time {
-	if ms == 0 {
+// moment returns the zero time for nil.
+func moment(t *time.Time) time.Time {
+	if t == nil {
 		return time.Time{}
 	}
-	return time.UnixMilli(ms)
-}
-
-// stampMs returns nil for 0, which is encoded as null.
-func stampMs(ms int64) any {
-	if ms == 0 {
-		return nil
-	}
-	return timeMs(ms).UTC().Format(time.RFC3339Nano)
+	return *t
 }
 
 func (a *app) purgeTelemetry(ctx context.Context) error {
@@ -89,17 +69,14 @@ func (a *app) purgeTelemetry(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = a.Print(map[string]any{
-			"local": p.GetLocal(), "waiting": p.GetWaiting(), "backend": p.GetBackend(),
-			"backendDeleted": p.GetBackendDeleted(), "detail": p.GetDetail(),
-		}, func() {
-			now, _ := c.Telemetry(ctx) // on failure, an unneeded hint is printed
+		err = a.Print(p, func() {
+			now, err := c.Telemetry(ctx) // on failure, an unneeded hint is printed
 			a.Purged(term.Purged{
-				Local: p.GetLocal(), Waiting: p.GetWaiting(), Deleted: p.GetBackendDeleted(), Backend: p.GetBackend(),
-				Detail: p.GetDetail(), Declined: now.GetConsent().GetState() == "declined",
+				Local: p.Local, Waiting: p.Waiting, Deleted: p.BackendDeleted, Backend: p.Backend,
+				Detail: p.Detail, Declined: err == nil && now.Consent == "declined",
 			})
 		})
-		if err == nil && p.GetBackend() == "failed" {
+		if err == nil && p.Backend == "failed" {
 			return command.ExitUnknown
 		}
 		return err
@@ -149,8 +126,8 @@ func unreadableLog(err error) error {
 	if !errors.As(err, &p) {
 		return err
 	}
-	return &client.Error{Code: "log_unreadable", Message: err.Error(),
-		FixHint: "see who owns " + p.Path + "; `servicectl telemetry purge` deletes it"}
+	return &problem.Error{Code: "log_unreadable", Message: err.Error(),
+		FixHint: "See who owns " + p.Path + "; `servicectl telemetry purge` deletes it."}
 }
 
 func (a *app) telemetryLine(line []byte) error {
@@ -161,7 +138,7 @@ func (a *app) telemetryLine(line []byte) error {
 	return nil
 }
 
-// position is how far a file has been read.
+// position records how far a file has been read.
 type position struct {
 	file   os.FileInfo
 	offset int64

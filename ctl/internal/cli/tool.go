@@ -11,6 +11,7 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/command"
+	"github.com/service-dev/service/proto/control"
 )
 
 func (a *app) tool() *cobra.Command {
@@ -34,30 +35,19 @@ func (a *app) tool() *cobra.Command {
 	call.Flags().StringArrayVar(&pairs, "arg", nil, "one argument, name=value (may be repeated)")
 	return command.Group("tool", "Use the agent's tools by hand", "", call,
 		command.Query(a.Program, "list", "List the tools", "", (*client.Client).Tools,
-			func(list []*client.Tool) any { return map[string]any{"tools": toolsJSON(list)} }, a.showTools))
+			func(list []client.Tool) any { return control.Tools{Tools: list} }, a.showTools))
 }
 
-func (a *app) showTools(list []*client.Tool) {
+func (a *app) showTools(list []client.Tool) {
 	rows := [][]string{{"TOOL", "ACCOUNT", "WHAT"}}
 	for _, t := range list {
 		need := "no"
-		if t.GetNeedsAccount() {
+		if t.NeedsAccount {
 			need = "yes"
 		}
-		rows = append(rows, []string{t.GetName(), need, t.GetTitle()})
+		rows = append(rows, []string{t.Name, need, t.Title})
 	}
 	a.Table(rows)
-}
-
-func toolsJSON(list []*client.Tool) []map[string]any {
-	out := make([]map[string]any, 0, len(list))
-	for _, t := range list {
-		out = append(out, map[string]any{
-			"name": t.GetName(), "title": t.GetTitle(), "description": t.GetDescription(), "needsAccount": t.GetNeedsAccount(),
-			"inputSchema": command.RawJSON(t.GetInputSchema()), "outputSchema": command.RawJSON(t.GetOutputSchema()),
-		})
-	}
-	return out
 }
 
 // toolArguments returns the arguments of a call as a JSON object.
@@ -65,13 +55,13 @@ func toolArguments(object, pairs []string) (string, error) {
 	args := map[string]json.RawMessage{}
 	if len(object) > 0 {
 		if err := json.Unmarshal([]byte(object[0]), &args); err != nil || args == nil {
-			return "", errors.New("parse arguments: not a JSON object")
+			return "", errors.New("parse arguments: must be a JSON object")
 		}
 	}
 	for _, pair := range pairs {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok || name == "" {
-			return "", fmt.Errorf("parse --arg %q: not name=value", pair)
+			return "", fmt.Errorf("parse --arg %q: must be name=value", pair)
 		}
 		if json.Valid([]byte(value)) {
 			args[name] = json.RawMessage(value)
@@ -89,22 +79,22 @@ func toolArguments(object, pairs []string) (string, error) {
 
 func (a *app) callTool(ctx context.Context, c *client.Client, name, arguments string) error {
 	r, err := c.CallTool(ctx, name, arguments, func(p *client.Progress) {
-		if p.GetMessage() != "" {
-			a.Remark("%s", p.GetMessage())
+		if p.Message != "" {
+			a.Remark("%s", p.Message)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	if err := a.JSON(command.RawJSON(r.GetStructured())); err != nil {
+	if err := a.JSON(r.Structured); err != nil {
 		return err
 	}
 	var status struct{ Status, Code string }
-	_ = json.Unmarshal([]byte(r.GetStructured()), &status) // a result without a status is a success
+	_ = json.Unmarshal(r.Structured, &status) // a result without a status is a success
 	if status.Code == "unknown_tool" {
 		a.suggestTool(ctx, c, name)
 	}
-	if r.GetIsError() || status.Status == "auth_required" {
+	if r.IsError || status.Status == "auth_required" {
 		return command.ExitNo
 	}
 	return nil
@@ -115,7 +105,7 @@ func (a *app) suggestTool(ctx context.Context, c *client.Client, name string) {
 	var known []string
 	tools, _ := c.Tools(ctx)
 	for _, t := range tools {
-		known = append(known, t.GetName())
+		known = append(known, t.Name)
 	}
 	if similar := command.SimilarTo(name, known); len(similar) > 0 {
 		a.Next("%s", command.DidYouMean("servicectl tool call ", similar))

@@ -15,17 +15,15 @@ import (
 	"github.com/service-dev/service/ctl/internal/purge"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/ctl/internal/upgrade"
+	"github.com/service-dev/service/internal/problem"
 )
-
-// codeNotState is the error code for a directory that must not be removed because it is not a state directory.
-const codeNotState = "not_a_state_directory"
 
 func (a *app) uninstall() *cobra.Command {
 	var purged, yes bool
 	cmd := command.New("uninstall", "Undo what the service set up for you",
 		"Removes service-mcp from your coding agents and the OS service, and stops the daemon. It keeps your settings and\n"+
 			"your data unless you pass --purge, which also revokes this machine's link and deletes the state directory, after\n"+
-			"a question. It does not remove the programs: it says how.\n"+
+			"asking you. It does not remove the programs, but explains how.\n"+
 			"Exit code: 0 done, 1 not confirmed, 2 something could not be removed.",
 		func(ctx context.Context) error { return a.runUninstall(ctx, purged, yes) })
 	cmd.Flags().BoolVar(&purged, "purge", false, "also delete the state directory")
@@ -73,16 +71,17 @@ func (a *app) runUninstall(ctx context.Context, purged, yes bool) error {
 	return nil
 }
 
-// confirmPurge returns the state directory to delete, or nil if there is none. It lists what will be lost and asks for
-// confirmation.
+// confirmPurge lists what will be lost and asks for confirmation. It returns the state directory to delete, or nil if
+// there is none.
 func (a *app) confirmPurge(ctx context.Context, dir string, yes bool) (*purge.State, error) {
 	state, err := purge.Inspect(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case errors.Is(err, purge.ErrForeign):
-		return nil, &client.Error{Code: codeNotState, Message: "refusing to delete " + dir + ": " + err.Error(),
-			FixHint: "check SERVICE_CONFIG_DIR, or delete it yourself"}
+		return nil, &problem.Error{Code: problem.CodeNotStateDirectory, Message: "refusing to delete " + dir + ": " +
+			err.Error(),
+			FixHint: "Check SERVICE_CONFIG_DIR. If the directory is the right one, delete it yourself."}
 	case err != nil:
 		return nil, err
 	}
@@ -93,12 +92,14 @@ func (a *app) confirmPurge(ctx context.Context, dir string, yes bool) (*purge.St
 		return &state, nil
 	}
 	if !term.CanConfirm(a.In) {
-		return nil, &client.Error{Code: codeNotConfirmed, Message: "this must be confirmed, and the input is not a terminal",
-			FixHint: "pass --yes"}
+		return nil, &problem.Error{Code: problem.CodeNotConfirmed,
+			Message: "this must be confirmed, and the input is not a terminal",
+			FixHint: "Pass --yes."}
 	}
 	ok, err := a.Confirm(ctx, a.In, term.PurgeQuestion)
 	if err == nil && !ok {
-		err = &client.Error{Code: codeNotConfirmed, Message: "nothing was changed", FixHint: "repeat it and answer y"}
+		err = &problem.Error{Code: problem.CodeNotConfirmed, Message: "nothing was changed",
+			FixHint: "Repeat it and answer y."}
 	}
 	return &state, err
 }
@@ -127,7 +128,8 @@ func (a *app) unregisterAll(done *term.Uninstalled) {
 	}
 }
 
-// maxDeletions is how often the state directory is deleted at most. A running agent may start a new daemon in it.
+// maxDeletions is the maximum number of times that the state directory is deleted. A running agent may start a
+// new daemon in it.
 const maxDeletions = 3
 
 // deleteState deletes the state directory. It repeats the deletion if an agent starts the daemon again in the meantime.
@@ -153,17 +155,17 @@ func (a *app) deleteState(ctx context.Context, state purge.State, done *term.Uni
 	}
 }
 
-// endLink revokes this machine's link and returns the outcome.
+// endLink revokes this machine's link and returns the outcome in words.
 func (a *app) endLink(ctx context.Context) string {
 	link := term.LinkUnknown
-	_ = a.WithClient(ctx, func(c *client.Client) error { // the report says that the outcome is unknown
+	_ = a.WithClient(ctx, func(c *client.Client) error { // the report states that the outcome is unknown
 		r, err := c.Logout(ctx)
 		switch {
 		case err != nil:
 			return err
-		case !r.GetWasLinked():
+		case !r.WasLinked:
 			link = term.LinkNone
-		case r.GetRevoked():
+		case r.Revoked:
 			link = term.LinkRevoked
 		}
 		return nil
@@ -174,8 +176,9 @@ func (a *app) endLink(ctx context.Context) string {
 // removeService removes the registration with the service manager, if there is one.
 func (a *app) removeService(ctx context.Context, d dialer.Daemon, done *term.Uninstalled) {
 	s, err := askServiced(ctx, d, "status")
-	var missing *dialer.MissingError
-	if errors.As(err, &missing) || codeOf(err) == codeNoManager || err == nil && s.State == "not_installed" {
+	code := problem.CodeOf(err)
+	if code == problem.CodeProgramMissing || code == problem.CodeNoServiceManager || err == nil &&
+		s.State == "not_installed" {
 		return
 	}
 	if err == nil {
@@ -187,16 +190,7 @@ func (a *app) removeService(ctx context.Context, d dialer.Daemon, done *term.Uni
 	switch {
 	case err == nil:
 		done.Service = true
-	case codeOf(err) != codeNoService:
+	case problem.CodeOf(err) != problem.CodeServiceNotInstalled:
 		done.Fail("remove the OS service", err)
 	}
-}
-
-// codeOf returns the code of an error from serviced, or "".
-func codeOf(err error) string {
-	var refused *client.Error
-	if errors.As(err, &refused) {
-		return refused.Code
-	}
-	return ""
 }

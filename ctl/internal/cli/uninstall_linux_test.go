@@ -47,7 +47,7 @@ func TestUninstall_AsksOnATerminal(t *testing.T) {
 // An installed service that cannot be removed is reported with the reason. A missing service manager is not reported.
 func TestUninstall_ReportsAServiceThatStays(t *testing.T) {
 	t.Parallel()
-	const noManager = `{"error":{"code":"no_service_manager","message":"no systemd answers for this user"}}`
+	const noManager = `{"error":{"code":"no_service_manager","message":"systemd does not respond for this user"}}`
 	for name, c := range map[string]struct {
 		status  string
 		reports bool

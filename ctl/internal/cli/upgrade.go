@@ -8,27 +8,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/ctl/internal/upgrade"
 	"github.com/service-dev/service/internal/buildinfo"
-)
-
-// Error codes of `upgrade --check`.
-const (
-	codeNoReleases         = "releases_not_configured"
-	codeReleasesUnreached  = "releases_unreachable"
-	codeReleasesUntrusted  = "releases_untrusted"
-	codeReleasesStale      = "releases_stale"
-	codeDevelopmentVersion = "version_unknown"
+	"github.com/service-dev/service/internal/problem"
 )
 
 func (a *app) upgrade() *cobra.Command {
 	var check bool
 	cmd := command.New("upgrade", "Say how to upgrade, and whether there is a newer version",
-		"Prints the command with which to upgrade, for the way in which this copy was installed. It changes nothing.\n"+
-			"With --check it also looks for the newest release and verifies its signature; without, it uses no network.\n"+
+		"Prints the upgrade command for the way in which this copy was installed. It changes nothing.\n"+
+			"With --check it also looks for the newest release and verifies its signature; otherwise it uses no network.\n"+
 			"Exit code with --check: 0 up to date, 1 there is a newer version, 2 it could not be determined.",
 		func(ctx context.Context) error { return a.runUpgrade(ctx, check) })
 	cmd.Flags().BoolVar(&check, "check", false, "look for the newest release")
@@ -65,24 +56,24 @@ func (a *app) checkUpgrade(ctx context.Context, view *term.Upgrade) error {
 	case ctx.Err() != nil:
 		return context.Canceled
 	case errors.Is(err, upgrade.ErrNotConfigured):
-		return &client.Error{Code: codeNoReleases, Message: err.Error(),
-			FixHint: "look where you got it; `servicectl upgrade` says how this copy was installed"}
+		return &problem.Error{Code: problem.CodeReleasesNotConfigured, Message: err.Error(),
+			FixHint: "Look where you got it; `servicectl upgrade` shows how this copy was installed."}
 	case errors.Is(err, upgrade.ErrUntrusted):
-		return &client.Error{Code: codeReleasesUntrusted, Message: fmt.Sprintf("%s: %v", source.URL, err),
-			FixHint: "install nothing from there, and tell whoever publishes it"}
+		return &problem.Error{Code: problem.CodeReleasesUntrusted, Message: fmt.Sprintf("%s: %v", source.URL, err),
+			FixHint: "Install nothing from there, and tell whoever publishes it."}
 	case errors.Is(err, upgrade.ErrStale):
-		return &client.Error{Code: codeReleasesStale, Message: fmt.Sprintf("%s: %v", source.URL, err),
+		return &problem.Error{Code: problem.CodeReleasesStale, Message: fmt.Sprintf("%s: %v", source.URL, err),
 			FixHint: "Check this machine's date. If it is right, look for a newer release over another network, " +
 				"or ask whoever publishes it to sign the list again."}
 	case err != nil:
-		return &client.Error{Code: codeReleasesUnreached, Message: "look for the newest release: " + err.Error(),
-			Retryable: true, FixHint: "check the network, and HTTPS_PROXY and SSL_CERT_FILE of this shell; then try again"}
+		return &problem.Error{Code: problem.CodeReleasesUnreachable, Message: "look for the newest release: " + err.Error(),
+			Retryable: true, FixHint: "Check the network, and HTTPS_PROXY and SSL_CERT_FILE of this shell; then try again."}
 	}
 	order, ok := buildinfo.Compare(newest, buildinfo.Version)
 	if !ok {
-		return &client.Error{Code: codeDevelopmentVersion,
+		return &problem.Error{Code: problem.CodeVersionUnknown,
 			Message: fmt.Sprintf("the newest release is %s; this program is the development build %q", newest, buildinfo.Version),
-			FixHint: "build it again from a newer source, or install the release"}
+			FixHint: "Rebuild from newer source, or install the release."}
 	}
 	view.Newest, view.Newer, view.Checked = newest, order > 0, true
 	return nil

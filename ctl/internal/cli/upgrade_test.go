@@ -20,6 +20,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/upgrade"
 	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // signReleases writes a list of releases, signed in the format of minisign at the given time, and returns the public
@@ -71,11 +72,11 @@ func TestUpgradeCheck(t *testing.T) {
 		"older":             {"1.3.9", fresh, key, command.ExitNo, "", "newest        1.4.0"},
 		"equal":             {"1.4.0", fresh, key, command.ExitYes, "", "It is up to date."},
 		"newer":             {"1.5.0", fresh, key, command.ExitYes, "", "It is up to date."},
-		"no releases":       {"1.3.9", "", key, command.ExitUnknown, codeNoReleases, "servicectl upgrade"},
-		"development":       {"dev", fresh, key, command.ExitUnknown, codeDevelopmentVersion, "1.4.0"},
-		"nothing there":     {"1.3.9", fresh + "/none", key, command.ExitUnknown, codeReleasesUnreached, "404"},
-		"not signed by key": {"1.3.9", fresh, other, command.ExitUnknown, codeReleasesUntrusted, "install nothing"},
-		"signed long ago":   {"1.3.9", stale, old, command.ExitUnknown, codeReleasesStale, "sign the list again"},
+		"no releases":       {"1.3.9", "", key, command.ExitUnknown, problem.CodeReleasesNotConfigured, "servicectl upgrade"},
+		"development":       {"dev", fresh, key, command.ExitUnknown, problem.CodeVersionUnknown, "1.4.0"},
+		"nothing there":     {"1.3.9", fresh + "/none", key, command.ExitUnknown, problem.CodeReleasesUnreachable, "404"},
+		"not signed by key": {"1.3.9", fresh, other, command.ExitUnknown, problem.CodeReleasesUntrusted, "install nothing"},
+		"signed long ago":   {"1.3.9", stale, old, command.ExitUnknown, problem.CodeReleasesStale, "sign the list again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			buildinfo.Version, buildinfo.ReleaseURL, buildinfo.ReleaseKey = c.version, c.url, c.key

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/dialer"
 )
 
-// netConn converts the dialer's connection to a net.Conn for gRPC.
+// netConn converts the dialer's connection to a net.Conn.
 func netConn(conn dialer.Conn) (net.Conn, error) {
 	file, ok := conn.(*os.File)
 	if !ok {

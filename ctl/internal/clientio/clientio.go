@@ -1,5 +1,5 @@
 // Package clientio connects a client's own process to the daemon and executes the operations that the daemon requests
-// (internal/clientio). It must not depend on the purpose of these operations.
+// (internal/clientio). It does not know the purpose of these operations.
 package clientio
 
 import (
@@ -46,7 +46,7 @@ func shakeHands(conn io.ReadWriter, h clientio.Handshake) error {
 	return nil
 }
 
-// readAnswer reads up to the first newline and no further.
+// readAnswer reads up to the first newline, and not beyond.
 func readAnswer(r io.Reader) ([]byte, error) {
 	line := make([]byte, 0, 128)
 	for one := make([]byte, 1); len(line) < 4096; {
@@ -66,7 +66,7 @@ func Open(ctx context.Context, url string) (clientio.Response, error) {
 	return local.New().Do(ctx, clientio.Request{Op: clientio.Open, URL: url})
 }
 
-// Serve answers the daemon's requests until the connection or ctx ends, and closes the connection.
+// Serve executes the daemon's requests until the connection or ctx ends, and closes the connection.
 func Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()

@@ -1,4 +1,4 @@
-// Package command is what the commands of servicectl and service-mcp are made of: the program with its streams, the
+// Package command contains what the commands of servicectl and service-mcp share: the program with its streams, the
 // constructors of commands and groups, connections to the daemon, tool calls and exit codes. It must not depend on any
 // one command.
 package command
@@ -22,7 +22,7 @@ type Program struct {
 	PrintsJSON bool
 }
 
-// Print writes the result of a command: object as JSON with --json, otherwise the text that say prints.
+// Print prints the result of a command: object as JSON with --json, otherwise the text that say prints.
 func (p *Program) Print(object any, say func()) error {
 	if p.PrintsJSON {
 		return p.JSON(object)
@@ -39,7 +39,7 @@ func New(use, short, long string, run func(context.Context) error) *cobra.Comman
 	}
 }
 
-// Group returns a command that only has subcommands.
+// Group returns a command that has only subcommands.
 func Group(use, short, long string, subcommands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long, Args: OnlySubcommands,

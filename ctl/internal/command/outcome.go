@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"github.com/service-dev/service/ctl/internal/client"
-	"github.com/service-dev/service/ctl/internal/dialer"
-	"github.com/service-dev/service/ctl/internal/term"
+	"github.com/service-dev/service/internal/problem"
 )
 
-// Exit is an exit code returned as an error. Its cause was already reported.
+// Exit is an exit code returned as an error whose cause was already reported.
 type Exit int
 
 // Exit codes of the programs.
@@ -30,29 +28,20 @@ func (p *Program) Report(err error) {
 	case errors.Is(err, context.Canceled):
 		p.Cancelled()
 	case p.PrintsJSON:
-		_ = p.JSON(map[string]term.Problem{"error": ProblemOf(err)})
+		_ = p.JSON(map[string]*problem.Error{"error": ProblemOf(err)})
 	default:
 		p.Problem(p.Name, ProblemOf(err))
 	}
 }
 
-// ProblemOf converts any error to a Problem that includes the next step.
-func ProblemOf(err error) term.Problem {
-	var refused *client.Error
-	if errors.As(err, &refused) {
-		return term.Problem(*refused)
-	}
-	if p, ok := dialer.ProblemOf(err); ok {
-		return term.Problem(p)
-	}
-	if errors.Is(err, dialer.ErrNotRunning) {
-		return term.Problem{
-			Code: "daemon_not_running", Message: err.Error(), Retryable: true,
-			FixHint: "any other command starts it; or run `servicectl daemon run`",
-		}
+// ProblemOf returns the *problem.Error that err wraps, or converts err to one. The result always contains the
+// next step.
+func ProblemOf(err error) *problem.Error {
+	if p := problem.From(err); p != nil {
+		return p
 	}
 	if wrong := (*UsageError)(nil); errors.As(err, &wrong) {
-		return term.Problem{Code: "usage", Message: wrong.Message, FixHint: wrong.Next}
+		return problem.New("usage", wrong.Message, wrong.Next)
 	}
-	return term.Problem{Code: "usage", Message: err.Error(), FixHint: "run the command with --help to see its usage"}
+	return problem.New("usage", err.Error(), "Run the command with --help to see its usage.")
 }

@@ -3,14 +3,11 @@ package command
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/internal/problem"
 )
-
-// codeNotFound is the error code of tools for an unknown session.
-const codeNotFound = "not_found"
 
 // CallTool calls a tool and decodes its result. It returns an error if the tool fails or needs an account.
 func CallTool(ctx context.Context, c *client.Client, tool string, args map[string]any, into any) (json.RawMessage,
@@ -21,17 +18,17 @@ func CallTool(ctx context.Context, c *client.Client, tool string, args map[strin
 
 // CallToolWithPictures is like CallTool but also returns the pictures in the result.
 func CallToolWithPictures(ctx context.Context, c *client.Client, tool string, args map[string]any, into any) (
-	json.RawMessage, []*client.Picture, error) {
+	json.RawMessage, []client.Picture, error) {
 	text, err := json.Marshal(args)
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := c.CallTool(ctx, tool, string(text), func(*client.Progress) {})
+	r, err := c.CallTool(ctx, tool, string(text), nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	raw, err := DecodeResult(tool, r, into)
-	return raw, r.GetImages(), missingSession(err, args)
+	return raw, r.Images, missingSession(err, args)
 }
 
 // PrintTool calls a tool, decodes its result into into and prints it: as JSON with --json, otherwise the text that say
@@ -46,28 +43,27 @@ func (p *Program) PrintTool(ctx context.Context, tool string, args map[string]an
 	})
 }
 
-// missingSession replaces the next step in a tool's error about an unknown session, because that step is written for
-// agents.
+// missingSession replaces the next step in a tool's error about an unknown session, because the tool's own step is
+// for agents.
 func missingSession(err error, args map[string]any) error {
 	id, _ := args["sessionId"].(string)
-	var refused *client.Error
-	if id == "" || !errors.As(err, &refused) || refused.Code != codeNotFound {
+	if id == "" || problem.CodeOf(err) != problem.CodeNotFound {
 		return err
 	}
-	return &client.Error{Code: codeNotFound, Message: fmt.Sprintf("no session %q is open", id),
-		FixHint: "`servicectl session list` shows the open sessions"}
+	return &problem.Error{Code: problem.CodeNotFound, Message: fmt.Sprintf("no session %q is open", id),
+		FixHint: "Run `servicectl session list` to see the open sessions."}
 }
 
 // DecodeResult decodes a tool's result.
 func DecodeResult(tool string, r *client.Result, into any) (json.RawMessage, error) {
-	raw := RawJSON(r.GetStructured())
-	if r.GetIsError() {
+	raw := r.Structured
+	if r.IsError {
 		return nil, ToolError(tool, raw)
 	}
 	var status struct{ Status, Message string }
 	if err := json.Unmarshal(raw, &status); err == nil && status.Status == "auth_required" {
-		return nil, &client.Error{Code: status.Status, Message: "this requires an account, but none is linked",
-			FixHint: "run `servicectl login`"}
+		return nil, &problem.Error{Code: status.Status, Message: "this requires an account, but none is linked",
+			FixHint: "Run `servicectl login`."}
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
 		return nil, fmt.Errorf("decode the result of %s: %w", tool, err)
@@ -84,13 +80,5 @@ func ToolError(name string, structured json.RawMessage) error {
 	if json.Unmarshal(structured, &p) != nil || p.Code == "" {
 		return fmt.Errorf("call %s: unreadable error result", name)
 	}
-	return &client.Error{Code: p.Code, Message: p.Message, FixHint: p.FixHint, Retryable: p.Retryable}
-}
-
-// RawJSON returns JSON text unchanged, and null for text that is not JSON.
-func RawJSON(text string) json.RawMessage {
-	if !json.Valid([]byte(text)) {
-		return json.RawMessage("null")
-	}
-	return json.RawMessage(text)
+	return &problem.Error{Code: p.Code, Message: p.Message, FixHint: p.FixHint, Retryable: p.Retryable}
 }

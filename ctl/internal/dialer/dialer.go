@@ -42,11 +42,11 @@ type Daemon struct {
 func Find() (Daemon, error) {
 	dir, err := rendezvous.Dir()
 	if err != nil {
-		return Daemon{}, &DirectoryError{Err: err}
+		return Daemon{}, directoryError(err)
 	}
 	paths, err := rendezvous.PathsOf(dir)
 	if err != nil {
-		return Daemon{}, &DirectoryError{Err: err}
+		return Daemon{}, directoryError(err)
 	}
 	program, err := programpath.Beside("serviced")
 	if err != nil {
@@ -68,102 +68,9 @@ func WorkingDir() string {
 	return dir
 }
 
-// ErrNotRunning means that no daemon is listening.
-var ErrNotRunning = errors.New("the daemon is not running")
-
-// SandboxError means that a sandbox denies this process access to the daemon's socket or directory. Retrying or
-// starting a daemon does not help.
-type SandboxError struct {
-	// Path is the path to allow in the sandbox.
-	Path string
-	// Directory is true if the sandbox denies writing to the state directory itself.
-	Directory bool
-	Err       error
-}
-
-func (e *SandboxError) Error() string {
-	if e.Directory {
-		return "use the state directory " + e.Path + ": " + e.Err.Error()
-	}
-	return "connect to " + e.Path + ": " + e.Err.Error()
-}
-
-func (e *SandboxError) Unwrap() error { return e.Err }
-
-// Setting returns the next step for the user as one sentence.
-func (e *SandboxError) Setting() string {
-	if e.Directory {
-		return "allow writes to " + e.Path + " in the sandbox's settings (writable paths), or set SERVICE_CONFIG_DIR to a " +
-			"directory that may be written"
-	}
-	return "allow the Unix socket " + e.Path + " in the sandbox's settings (allowed Unix sockets, or network access for " +
-		"local commands)"
-}
-
-// NotRespondingError means that a daemon holds the directory but does not respond, because it is stopped or hangs.
-type NotRespondingError struct {
-	// PID is the daemon's process id, or 0 if it is unknown.
-	PID int
-}
-
-func (e *NotRespondingError) Error() string {
-	if e.PID == 0 {
-		return fmt.Sprintf("the daemon did not respond within %s", AnswerTimeout)
-	}
-	return fmt.Sprintf("the daemon (pid %d) did not respond within %s", e.PID, AnswerTimeout)
-}
-
-// Fix returns the next step for the user as one sentence.
-func (e *NotRespondingError) Fix() string {
-	return "run `servicectl daemon restart`: it ends the process that does not respond and starts a new daemon, " +
-		"and connected agents continue with it"
-}
-
-// NotResponding returns the error for a daemon that does not respond.
-func (d Daemon) NotResponding() *NotRespondingError { return &NotRespondingError{PID: d.PID()} }
-
-// UnsafeError means that other users control a directory that the daemon would use.
-type UnsafeError struct{ Path, Reason, Fix string }
-
-func (e *UnsafeError) Error() string { return "refusing " + e.Path + ": " + e.Reason }
-
-// DirectoryError means that this environment has no usable state directory. Retrying does not help.
-type DirectoryError struct{ Err error }
-
-func (e *DirectoryError) Error() string { return "find the state directory: " + e.Err.Error() }
-
-func (e *DirectoryError) Unwrap() error { return e.Err }
-
-// Fix returns the next step for the user as one sentence.
-func (e *DirectoryError) Fix() string {
-	return "set HOME to your home directory, or SERVICE_CONFIG_DIR to the absolute path of a directory that this program " +
-		"can create or use, then restart it"
-}
-
-// StartError means that a daemon could not be started.
-type StartError struct {
-	Reason string
-	// Final is true if the daemon or the system gave the reason, so that another attempt would fail as well.
-	Final bool
-	// Log is the path of the daemon's log.
-	Log string
-}
-
-func (e *StartError) Error() string { return "starting the daemon: " + e.Reason }
-
-// MissingError means that the daemon's program is not installed, or was removed while this client was running.
-type MissingError struct{ Program string }
-
-func (e *MissingError) Error() string { return e.Program + " does not exist" }
-
-// Fix returns the next step for the user as one sentence.
-func (e *MissingError) Fix() string {
-	return "install the service again; if you removed it, delete the entry \"service\" from your coding agent's MCP settings"
-}
-
 // Dial connects to a socket of a running daemon (Paths.MCP or Paths.Control). It also finds the socket if it has
-// another path in the environment in which the daemon was started. It returns ErrNotRunning, *SandboxError,
-// *UnsafeError, *NotRespondingError, *ElsewhereError or a system error.
+// another path in the environment in which the daemon was started. It returns ErrNotRunning,
+// another *problem.Error or a system error.
 func (d Daemon) Dial(socket string) (Conn, error) {
 	if err := d.checkDirs(); err != nil {
 		return nil, err
@@ -206,8 +113,7 @@ func (d Daemon) Connect(ctx context.Context, socket string) (Conn, error) {
 	// A start may fail because another daemon is still stopping, or because the new one is stopped before it is ready.
 	for try := 1; ; try++ {
 		startErr := d.start(ctx)
-		var failed *StartError
-		if startErr != nil && (!errors.As(startErr, &failed) || failed.Log == "") {
+		if startErr != nil && !errors.Is(startErr, errNotReady) {
 			return nil, startErr // the program could not be started
 		}
 		if conn, err = d.dialStarted(ctx, socket, startErr); err == nil || startErr == nil || try == maxStarts {
@@ -227,8 +133,10 @@ func (d Daemon) dialStarted(ctx context.Context, socket string, startErr error) 
 			return conn, nil
 		case startErr != nil && (!errors.Is(err, ErrNotRunning) || !d.Held()):
 			return nil, startErr
-		case startErr == nil && (!errors.Is(err, ErrNotRunning) || time.Now().After(late)):
+		case startErr == nil && !errors.Is(err, ErrNotRunning):
 			return nil, err
+		case startErr == nil && time.Now().After(late):
+			return nil, d.unreachable()
 		}
 		select {
 		case <-ctx.Done():
@@ -242,7 +150,7 @@ func (d Daemon) dialStarted(ctx context.Context, socket string, startErr error) 
 func (d Daemon) prepare() error {
 	var refused *fileowner.Error
 	if err := fileowner.CheckNew(d.Paths.Dir); errors.As(err, &refused) {
-		return &UnsafeError{Path: d.Paths.Dir, Reason: refused.Reason, Fix: refused.Fix}
+		return unsafeError(d.Paths.Dir, refused.Reason, refused.Fix)
 	}
 	for _, dir := range []string{d.Paths.Dir, d.Paths.Run} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {

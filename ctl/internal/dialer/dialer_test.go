@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
@@ -131,9 +132,8 @@ func TestConnect_DaemonIsNoChildOfTheClient(t *testing.T) {
 	for _, starter := range []string{d.Starter, d.Starter + "-missing", "/bin/false"} {
 		d.Starter = starter
 		_, err := d.Connect(t.Context(), d.Paths.MCP)
-		var start *StartError
-		if !errors.As(err, &start) || start.Reason != "enough" {
-			t.Fatalf("starter %s: got %v, want a StartError with the reason \"enough\"", starter, err)
+		if problem.CodeOf(err) != problem.CodeDaemonUnavailable || err.Error() != "starting the daemon: enough" {
+			t.Fatalf("starter %s: got %v, want the reason \"enough\"", starter, err)
 		}
 		parent, err := os.ReadFile(filepath.Join(d.Paths.Dir, "parent"))
 		if err != nil {
@@ -150,23 +150,25 @@ func TestConnect_StartFails(t *testing.T) {
 	for answer, want := range map[string]string{
 		"error: reading config.yaml: line 3\n": "reading config.yaml: line 3",
 		"quiet":                                "exited before it was ready",
+		"ready\n":                              "does not accept connections",
 	} {
 		d := newDaemon(t, answer)
 		_, err := d.Connect(context.Background(), d.Paths.MCP)
-		var start *StartError
-		if !errors.As(err, &start) || !strings.Contains(start.Reason, want) || start.Log != d.LogFile() {
-			t.Errorf("readiness line %q: got %v, want a StartError with %q", answer, err, want)
+		if p := problem.From(err); p == nil || !strings.Contains(p.Message, want) || !strings.Contains(p.FixHint,
+			d.LogFile()) {
+			t.Errorf("readiness line %q: got %v, want %q and the log", answer, err, want)
 		}
-		if n := d.starts(t); n != maxStarts {
+		if n := d.starts(t); n != maxStarts && answer != "ready\n" {
 			t.Errorf("readiness line %q: got %d starts, want %d", answer, n, maxStarts)
 		}
 	}
 	d := newDaemon(t, "")
 	d.Program += "-missing"
 	_, err := d.Connect(context.Background(), d.Paths.MCP)
-	if p, ok := ProblemOf(err); !ok || p.Code != CodeMissing || p.Retryable || !strings.Contains(p.Message, d.Program) ||
-		!strings.Contains(p.FixHint, "install the service again") {
-		t.Errorf("missing program: got %v (%+v), want %s with the next step", err, p, CodeMissing)
+	if p := problem.From(err); p == nil || p.Code != problem.CodeProgramMissing || p.Retryable ||
+		!strings.Contains(p.Message, d.Program) ||
+		!strings.Contains(p.FixHint, "Install the service again") {
+		t.Errorf("missing program: got %v (%+v), want %s with the next step", err, p, problem.CodeProgramMissing)
 	}
 }
 
@@ -196,9 +198,8 @@ func TestConnect_RefusesUnsafeDirectories(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := d.Connect(context.Background(), d.Paths.MCP)
-			var unsafe *UnsafeError
-			if !errors.As(err, &unsafe) || unsafe.Fix == "" {
-				t.Fatalf("got error %v, want an UnsafeError with a fix", err)
+			if p := problem.From(err); p == nil || p.Code != "unsafe_directory" || p.FixHint == "" {
+				t.Fatalf("got error %v, want unsafe_directory with a hint", err)
 			}
 			if n := d.starts(t); n != 0 {
 				t.Fatal("a daemon was started in an unsafe directory")
@@ -208,9 +209,10 @@ func TestConnect_RefusesUnsafeDirectories(t *testing.T) {
 }
 
 func TestSandboxError_NamesPathAndSetting(t *testing.T) {
-	e := &SandboxError{Path: "/s/mcp.sock", Err: os.ErrPermission}
-	if !strings.Contains(e.Error(), e.Path) || !strings.Contains(e.Setting(), e.Path) {
-		t.Fatalf("error %q or setting %q does not name the path", e, e.Setting())
+	const path = "/s/mcp.sock"
+	e := problem.From(sandboxError(path, false, os.ErrPermission))
+	if !strings.Contains(e.Message, path) || !strings.Contains(e.FixHint, path) || !errors.Is(e, os.ErrPermission) {
+		t.Fatalf("error %q or hint %q does not name the path", e, e.FixHint)
 	}
 }
 

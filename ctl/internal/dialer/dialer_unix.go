@@ -58,8 +58,8 @@ func checkPeer(fd int, path string, own int) error {
 	if !ok || uid == own || uid == 0 {
 		return nil
 	}
-	return &UnsafeError{Path: path, Reason: fmt.Sprintf("uid %d listens on it, not you (uid %d)", uid, own),
-		Fix: "set SERVICE_CONFIG_DIR to a directory of your own whose parent directories only you and root can write to"}
+	return unsafeError(path, fmt.Sprintf("uid %d listens on it, not you (uid %d)", uid, own),
+		"Set SERVICE_CONFIG_DIR to a directory of your own whose parent directories only you and root can write to.")
 }
 
 func dialError(path string, err error) error {
@@ -72,14 +72,14 @@ func dialError(path string, err error) error {
 	return sandboxed(path, false, os.NewSyscallError("connect", err))
 }
 
-// sandboxed converts a permission error of the system to a *SandboxError and an error about an impossible path to a
-// *DirectoryError. It returns other errors unchanged.
+// sandboxed converts a permission error of the system and an error about an impossible path to a *problem.Error. It
+// returns other errors unchanged.
 func sandboxed(path string, directory bool, err error) error {
 	switch {
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EROFS):
-		return &SandboxError{Path: path, Directory: directory, Err: err}
+		return sandboxError(path, directory, err)
 	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENAMETOOLONG):
-		return &DirectoryError{Err: err}
+		return directoryError(err)
 	}
 	return err
 }
@@ -104,8 +104,8 @@ func checkAncestors(dir string) error {
 	if !errors.As(fileowner.CheckAncestors(dir), &found) {
 		return nil
 	}
-	return &UnsafeError{Path: dir, Reason: found.Reason, Fix: found.Fix + ", or set SERVICE_CONFIG_DIR to a directory " +
-		"whose parent directories only you and root can write to"}
+	return unsafeError(dir, found.Reason, "Run "+found.Fix+", or set SERVICE_CONFIG_DIR to a directory "+
+		"whose parent directories only you and root can write to.")
 }
 
 func checkDir(dir string) error {
@@ -116,20 +116,19 @@ func checkDir(dir string) error {
 	case err != nil:
 		return sandboxed(dir, true, err)
 	case info.Mode()&os.ModeSymlink != 0:
-		return &UnsafeError{Path: dir, Reason: "it is a symbolic link",
-			Fix: "set SERVICE_CONFIG_DIR to the real directory, or replace the link by a directory of your own"}
+		return unsafeError(dir, "it is a symbolic link",
+			"Set SERVICE_CONFIG_DIR to the real directory, or replace the link by a directory of your own.")
 	case !info.IsDir():
-		return &UnsafeError{Path: dir, Reason: "it is not a directory",
-			Fix: "move it away, or set SERVICE_CONFIG_DIR to a directory"}
+		return unsafeError(dir, "it is not a directory", "Move it away, or set SERVICE_CONFIG_DIR to a directory.")
 	}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Getuid() {
-		return &UnsafeError{Path: dir, Reason: fmt.Sprintf("it belongs to uid %d, not to you (uid %d)", stat.Uid,
-			os.Getuid()), Fix: fileowner.ChownHint(dir) + " makes it yours, if it is; otherwise run this program as its owner, or set " +
-			"SERVICE_CONFIG_DIR to a directory of your own"}
+		return unsafeError(dir, fmt.Sprintf("it belongs to uid %d, not to you (uid %d)", stat.Uid, os.Getuid()),
+			"Run "+fileowner.ChownHint(dir)+", if it is yours; otherwise run this program as its owner, or set "+
+				"SERVICE_CONFIG_DIR to a directory of your own.")
 	}
 	if info.Mode().Perm()&0o022 != 0 {
-		return &UnsafeError{Path: dir, Reason: fmt.Sprintf("others may write to it (mode %04o)", info.Mode().Perm()),
-			Fix: "chmod 700 " + dir}
+		return unsafeError(dir, fmt.Sprintf("others may write to it (mode %04o)", info.Mode().Perm()),
+			"Run chmod 700 "+dir+".")
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func dial(path string) (Conn, error) {
 
 func sandboxed(path string, directory bool, err error) error {
 	if errors.Is(err, windows.ERROR_ACCESS_DENIED) || errors.Is(err, windows.WSAEACCES) {
-		return &SandboxError{Path: path, Directory: directory, Err: err}
+		return sandboxError(path, directory, err)
 	}
 	return err
 }
@@ -39,7 +39,7 @@ func (d Daemon) checkDirs() error {
 	for _, dir := range []string{d.Paths.Dir, d.Paths.Run} {
 		info, err := os.Lstat(dir)
 		if err == nil && info.Mode()&(os.ModeSymlink|os.ModeIrregular) != 0 {
-			return &UnsafeError{Path: dir, Reason: "it is a link", Fix: "set SERVICE_CONFIG_DIR to the real directory"}
+			return unsafeError(dir, "it is a link", "Set SERVICE_CONFIG_DIR to the real directory.")
 		}
 	}
 	return nil

@@ -10,31 +10,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
 // A daemon with a long state directory has its sockets in another directory, which depends on XDG_RUNTIME_DIR and on
 // the spelling of the state directory's path. Its record, in the state directory itself, names them for clients of
 // another environment.
-
-// ElsewhereError means that the daemon holding the state directory listens on a socket that cannot be reached from
-// here, and not on the socket that this environment expects.
-type ElsewhereError struct {
-	PID              int
-	Dir              string
-	Listens, Expects string // paths of the socket
-}
-
-func (e *ElsewhereError) Error() string {
-	return fmt.Sprintf("the daemon (pid %d) that holds %s listens on %s, which cannot be reached from here; this program "+
-		"would look for it on %s", e.PID, e.Dir, e.Listens, e.Expects)
-}
-
-// Fix returns the next step for the user as one sentence.
-func (e *ElsewhereError) Fix() string {
-	return "give this program the XDG_RUNTIME_DIR and SERVICE_CONFIG_DIR of the program that started the daemon, or set " +
-		"SERVICE_CONFIG_DIR to a directory of its own"
-}
 
 // elsewherePatience is how long to wait for a daemon that listens elsewhere to stop or to create its sockets.
 const elsewherePatience = time.Second
@@ -58,7 +40,10 @@ func (d Daemon) dialRecorded(socket string) (Conn, error) {
 	}
 	conn, err := dial(recorded)
 	if errors.Is(err, ErrNotRunning) {
-		return nil, &ElsewhereError{PID: record.pid(), Dir: d.Paths.Dir, Listens: recorded, Expects: socket}
+		return nil, problem.New(problem.CodeDaemonElsewhere, fmt.Sprintf("the daemon (pid %d) that holds %s listens on %s, "+
+			"which cannot be reached from here; this program would look for it on %s", record.pid(), d.Paths.Dir, recorded,
+			socket), "Give this program the XDG_RUNTIME_DIR and SERVICE_CONFIG_DIR of the program that started the daemon, "+
+			"or set SERVICE_CONFIG_DIR to a directory of its own.")
 	}
 	return conn, err
 }
@@ -67,8 +52,7 @@ func (d Daemon) dialRecorded(socket string) (Conn, error) {
 func (d Daemon) dialPatiently(ctx context.Context, socket string) (Conn, error) {
 	for late := time.Now().Add(elsewherePatience); ; {
 		conn, err := d.Dial(socket)
-		var elsewhere *ElsewhereError
-		if !errors.As(err, &elsewhere) || time.Now().After(late) {
+		if problem.CodeOf(err) != problem.CodeDaemonElsewhere || time.Now().After(late) {
 			return conn, err
 		}
 		select {
@@ -104,4 +88,18 @@ func (r daemonRecord) pid() int {
 		return 0
 	}
 	return pid
+}
+
+// ControlProtocol returns the version of the running daemon and its range of protocols on control.sock, from its record.
+// The range is 0 to 0 for a daemon that is older than the range. ok is false if there is no complete record. The daemon
+// that wrote the record may no longer run.
+func (d Daemon) ControlProtocol() (version string, lo, hi int, ok bool) {
+	record := d.record()
+	version, err := strconv.Unquote(record.field("version"))
+	if err != nil || !strings.HasSuffix(string(record), "}\n") {
+		return "", 0, 0, false
+	}
+	lo, _ = strconv.Atoi(record.field("controlProtocolMin"))
+	hi, _ = strconv.Atoi(record.field("controlProtocolMax"))
+	return version, lo, hi, true
 }

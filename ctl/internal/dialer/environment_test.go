@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
@@ -59,16 +60,15 @@ func TestDial_FindsTheDaemonOfAnotherEnvironment(t *testing.T) {
 		_ = conn.Close()
 	}
 	_, err = d.Connect(t.Context(), d.Paths.Control) // does not exist
-	p, ok := ProblemOf(err)
-	if !ok || p.Retryable || !strings.Contains(p.Message, filepath.Join(other, "control.sock")) ||
+	p := problem.From(err)
+	if p == nil || p.Retryable || !strings.Contains(p.Message, filepath.Join(other, "control.sock")) ||
 		!strings.Contains(p.Message, d.Paths.Control) || d.starts(t) != 0 {
 		t.Errorf("got %v and %d starts, want an error with both paths and no start", err, d.starts(t))
 	}
 	if err := os.Chmod(other, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	var unsafe *UnsafeError
-	if _, err := d.Dial(d.Paths.MCP); !errors.As(err, &unsafe) {
+	if _, err := d.Dial(d.Paths.MCP); problem.CodeOf(err) != "unsafe_directory" {
 		t.Errorf("with a directory that others may change: %v, want it refused", err)
 	}
 }
@@ -92,13 +92,13 @@ func TestProblems_ThatDoNotPassAreNotRetryable(t *testing.T) {
 		if err == nil {
 			_, err = d.Connect(t.Context(), d.Paths.MCP)
 		}
-		if p, ok := ProblemOf(err); !ok || p.Retryable || !strings.Contains(p.FixHint, "SERVICE_CONFIG_DIR") {
+		if p := problem.From(err); p == nil || p.Retryable || !strings.Contains(p.FixHint, "SERVICE_CONFIG_DIR") {
 			t.Errorf("HOME=%s SERVICE_CONFIG_DIR=%.50s: %v, %+v; want a problem that does not pass", c.home, c.dir, err, p)
 		}
 	}
 	d := newDaemon(t, "error: directory /x: it belongs to another user\n")
 	_, err := d.Connect(t.Context(), d.Paths.MCP)
-	if p, ok := ProblemOf(err); !ok || p.Retryable || !strings.Contains(p.Message, "another user") {
+	if p := problem.From(err); p == nil || p.Retryable || !strings.Contains(p.Message, "another user") {
 		t.Errorf("a daemon that refuses to start: %v, %+v; want a problem that does not pass", err, p)
 	}
 }
@@ -118,9 +118,10 @@ func TestConnect_RefusesRootInAnotherUsersHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = d.Connect(t.Context(), d.Paths.MCP)
-	p, _ := ProblemOf(err)
+	p := problem.From(err)
 	left, readErr := os.ReadDir(home)
-	if p.Code != "unsafe_directory" || !strings.Contains(p.FixHint, "without sudo") || readErr != nil || len(left) != 0 {
+	if p == nil || p.Code != "unsafe_directory" || !strings.Contains(p.FixHint, "without sudo") || readErr != nil ||
+		len(left) != 0 {
 		t.Errorf("got %v, %+v and files %v, want it refused before anything is written", err, p, left)
 	}
 }

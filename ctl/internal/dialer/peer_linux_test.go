@@ -1,13 +1,14 @@
 package dialer
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // listenAs listens on a Unix socket as another user.
@@ -43,9 +44,10 @@ func TestDial_RefusesSocketOfAnotherUser(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mcp.sock")
 	listenAs(t, path, 4242)
 	conn, err := dial(path)
-	var unsafe *UnsafeError
-	if !errors.As(err, &unsafe) || unsafe.Path != path || !strings.Contains(unsafe.Reason, "uid 4242") || unsafe.Fix == "" {
-		t.Errorf("got %v, %v; want an UnsafeError", conn, err)
+	p := problem.From(err)
+	if p == nil || p.Code != "unsafe_directory" || !strings.Contains(p.Message, path) ||
+		!strings.Contains(p.Message, "uid 4242") || p.FixHint == "" {
+		t.Errorf("got %v, %v; want unsafe_directory", conn, err)
 	}
 }
 

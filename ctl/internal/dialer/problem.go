@@ -1,49 +1,75 @@
 package dialer
 
-import "errors"
+import (
+	"errors"
+	"fmt"
 
-// Problem explains an error of this package to a user or an agent.
-type Problem struct {
-	Code, Message string
-	Retryable     bool
-	FixHint       string
-}
+	"github.com/service-dev/service/internal/problem"
+)
 
-// ProblemOf describes an error of this package. ok is false for any other error.
-func ProblemOf(err error) (p Problem, ok bool) {
-	var sandbox *SandboxError
-	var unsafe *UnsafeError
-	var start *StartError
-	var silent *NotRespondingError
-	var missing *MissingError
-	var elsewhere *ElsewhereError
-	var directory *DirectoryError
-	switch {
-	case errors.As(err, &silent):
-		return Problem{Code: CodeNotResponding, Message: silent.Error(), Retryable: true, FixHint: silent.Fix()}, true
-	case errors.As(err, &missing):
-		return Problem{Code: CodeMissing, Message: missing.Error(), FixHint: missing.Fix()}, true
-	case errors.As(err, &directory):
-		return Problem{Code: "unusable_directory", Message: directory.Error(), FixHint: directory.Fix()}, true
-	case errors.As(err, &elsewhere):
-		return Problem{Code: "daemon_elsewhere", Message: elsewhere.Error(), FixHint: elsewhere.Fix()}, true
-	case errors.As(err, &sandbox):
-		return Problem{Code: "sandbox_blocked", Message: sandbox.Error(), FixHint: sandbox.Setting()}, true
-	case errors.As(err, &unsafe):
-		return Problem{Code: "unsafe_directory", Message: unsafe.Error(), FixHint: unsafe.Fix}, true
-	case errors.As(err, &start):
-		p := Problem{Code: "daemon_unavailable", Message: start.Error(), Retryable: !start.Final,
-			FixHint: "run `servicectl doctor`"}
-		if start.Log != "" {
-			p.FixHint = "look into " + start.Log + ", then try again"
-		}
-		return p, true
+// ErrNotRunning means that no daemon is listening.
+var ErrNotRunning = problem.New(problem.CodeDaemonNotRunning, "the daemon is not running",
+	"Run any other command, which starts it, or `servicectl daemon run`.")
+
+// errNotReady is the cause of a failed start if the daemon's program ran.
+var errNotReady = errors.New("the daemon did not become ready")
+
+// NotResponding returns the error for a daemon that holds the directory but does not respond, because it is stopped or
+// hangs.
+func (d Daemon) NotResponding() *problem.Error {
+	who := "the daemon"
+	if pid := d.PID(); pid != 0 {
+		who = fmt.Sprintf("the daemon (pid %d)", pid)
 	}
-	return Problem{}, false
+	return problem.New(problem.CodeDaemonNotResponding, fmt.Sprintf("%s did not respond within %s", who, AnswerTimeout),
+		"Run `servicectl daemon restart`: it ends the process that does not respond and starts a new daemon, "+
+			"and connected agents continue with it.")
 }
 
-// CodeMissing is the Code for a daemon whose program does not exist.
-const CodeMissing = "program_missing"
+// Missing returns the error for a daemon whose program is not installed, or was removed while this client was running.
+func (d Daemon) Missing() *problem.Error {
+	return problem.New(problem.CodeProgramMissing, d.Program+" does not exist", "Install the service again; if you "+
+		"removed it, delete the entry \"service\" from your coding agent's MCP settings.")
+}
 
-// CodeNotResponding is the Code for a daemon that accepts connections but does not respond.
-const CodeNotResponding = "daemon_not_responding"
+// sandboxError returns the error for a sandbox that denies this process access to the daemon's socket or directory.
+func sandboxError(path string, directory bool, err error) error {
+	message, hint := "connect to "+path, "Allow the Unix socket "+path+" in the sandbox's settings (allowed Unix "+
+		"sockets, or network access for local commands)."
+	if directory {
+		message, hint = "use the state directory "+path, "Allow writes to "+path+" in the sandbox's settings (writable "+
+			"paths), or set SERVICE_CONFIG_DIR to a directory that may be written."
+	}
+	return &problem.Error{Code: problem.CodeSandboxBlocked, Message: message + ": " + err.Error(), FixHint: hint, Err: err}
+}
+
+// unsafeError returns the error for a directory or socket that other users control.
+func unsafeError(path, reason, fixHint string) error {
+	return problem.New("unsafe_directory", "refusing "+path+": "+reason, fixHint)
+}
+
+// directoryError returns the error for an environment without a usable state directory.
+func directoryError(err error) error {
+	return &problem.Error{Code: "unusable_directory", Message: "find the state directory: " + err.Error(), Err: err,
+		FixHint: "Set HOME to your home directory, or SERVICE_CONFIG_DIR to the absolute path of a directory that this " +
+			"program can create or use, then restart it."}
+}
+
+// startError returns the error for a program that could not be started. final means that the system gave the reason,
+// so that another attempt would fail as well.
+func startError(err error, final bool) error {
+	return &problem.Error{Code: problem.CodeDaemonUnavailable, Message: "starting the daemon: " + err.Error(),
+		Retryable: !final, FixHint: "Run `servicectl doctor`."}
+}
+
+// unreachable returns the error for a daemon that was started and cannot be reached.
+func (d Daemon) unreachable() error {
+	return problem.New(problem.CodeDaemonUnavailable, "the daemon was started, but does not accept connections",
+		"Look into "+d.LogFile()+", then try again.")
+}
+
+// notReady returns the error for a daemon that ran and did not become ready. final means that it gave the reason.
+func (d Daemon) notReady(reason string, final bool) error {
+	return &problem.Error{Code: problem.CodeDaemonUnavailable, Message: "starting the daemon: " + reason,
+		Retryable: !final, FixHint: "Look into " + d.LogFile() + ", then try again.", Err: errNotReady}
+}

@@ -19,19 +19,19 @@ const maxCrashLog = 1 << 20
 // start runs `serviced run` in its own session and waits until it is ready. The caller must hold the start lock.
 func (d Daemon) start(ctx context.Context) error {
 	if _, err := os.Stat(d.Program); errors.Is(err, os.ErrNotExist) {
-		return &MissingError{Program: d.Program}
+		return d.Missing()
 	} else if err != nil {
-		return &StartError{Reason: err.Error(), Final: true}
+		return startError(err, true)
 	}
 	ready, told, err := os.Pipe()
 	if err != nil {
-		return &StartError{Reason: err.Error()}
+		return startError(err, false)
 	}
 	defer ready.Close()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		told.Close()
-		return &StartError{Reason: err.Error()}
+		return startError(err, false)
 	}
 	defer null.Close()
 	stderr := d.crashLog(null)
@@ -41,7 +41,7 @@ func (d Daemon) start(ctx context.Context) error {
 		stderr.Close()
 	}
 	if err != nil {
-		return sandboxed(d.Program, false, &StartError{Reason: err.Error(), Final: true})
+		return startError(err, true)
 	}
 	return d.awaitReady(ctx, ready)
 }
@@ -94,7 +94,7 @@ func (d Daemon) awaitReady(ctx context.Context, ready io.ReadCloser) error {
 		return d.verdict(text)
 	case <-timer.C:
 		ready.Close()
-		return &StartError{Reason: fmt.Sprintf("not ready within %s", StartTimeout), Log: d.LogFile()}
+		return d.notReady(fmt.Sprintf("not ready within %s", StartTimeout), false)
 	case <-ctx.Done():
 		ready.Close()
 		return ctx.Err()
@@ -106,9 +106,9 @@ func (d Daemon) verdict(text string) error {
 		return nil
 	}
 	if reason, ok := strings.CutPrefix(text, "error: "); ok {
-		return &StartError{Reason: reason, Final: true, Log: d.LogFile()}
+		return d.notReady(reason, true)
 	}
-	return &StartError{Reason: "it exited before it was ready", Log: d.LogFile()}
+	return d.notReady("it exited before it was ready", false)
 }
 
 // readLine reads up to the first newline, at most 4 KB.

@@ -36,7 +36,7 @@ type Event struct {
 
 // App is an attached app. Its methods may be called concurrently.
 type App struct {
-	// Welcome is the service's welcome from when the app attached.
+	// Welcome is the welcome that the service sent when the app attached.
 	Welcome glasses.Welcome
 	// Events receives the events. It is closed when the connection ends.
 	Events <-chan Event
@@ -49,7 +49,7 @@ type App struct {
 	mu      sync.Mutex
 	prefix  string
 	count   int
-	waiting map[string]chan glasses.Result // by id of the command; nil once the connection has ended
+	waiting map[string]chan glasses.Result // by ID of the command; nil once the connection has ended
 }
 
 // Attach attaches to a session. secretFile is the path of the file with the session's secret.
@@ -96,7 +96,7 @@ func (a *App) hello(ctx context.Context, h glasses.Hello) error {
 		return err
 	}
 	if f.Type != glasses.TypeWelcome {
-		return fmt.Errorf("the answer to hello is %s", f.Type)
+		return fmt.Errorf("the response to hello is %s", f.Type)
 	}
 	return json.Unmarshal(f.Payload, &a.Welcome)
 }

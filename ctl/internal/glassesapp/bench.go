@@ -24,7 +24,7 @@ const pictureTime = 15 * time.Second
 // sampleRate is the microphone's sample rate in a bench, in Hz.
 const sampleRate = 16000
 
-// noise returns a picture of random squares, so that any similarity between two pictures of a bench is coincidental.
+// noise returns a picture of random squares, so that two pictures of a bench have little in common.
 func noise(m glasses.DeviceModel, seed uint64) *image.Gray {
 	const side = 8
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -40,8 +40,8 @@ func noise(m glasses.DeviceModel, seed uint64) *image.Gray {
 
 // Pictures shows full pictures one after the other and measures each one. It returns an error if ctx ends or the
 // connection is lost.
-func (a *App) Pictures(ctx context.Context, number int, progress func(shown int)) (glasses.BenchPictures, error) {
-	b := glasses.BenchPictures{Asked: number, Ms: []int64{}}
+func (a *App) Pictures(ctx context.Context, number int, progress func(shown int)) (RecordPictures, error) {
+	b := RecordPictures{Asked: number, Ms: []int64{}}
 	for i := range number {
 		progress(i)
 		show, err := Picture(noise(a.Welcome.DeviceModel, uint64(i)), "bench picture")
@@ -72,7 +72,7 @@ func (a *App) show(ctx context.Context, show glasses.Show) (refused string, err 
 	return refusalOf(err)
 }
 
-// refusalOf separates refusals by the glasses from other errors.
+// refusalOf returns the code of a refusal by the glasses, or err if it is another error.
 func refusalOf(err error) (refused string, other error) {
 	var r *glasses.Error
 	if errors.As(err, &r) {
@@ -81,7 +81,7 @@ func refusalOf(err error) (refused string, other error) {
 	return "", err
 }
 
-// Inputs waits for the given number of inputs. It returns the inputs received until then or until ctx ended.
+// Inputs waits for number inputs. It returns the inputs received by then, or until ctx ended.
 func (a *App) Inputs(ctx context.Context, number int) []string {
 	seen := []string{}
 	for len(seen) < number {
@@ -111,8 +111,8 @@ func (a *App) next(ctx context.Context, typ string) (e Event, ok bool) {
 	}
 }
 
-// Microphone records for the given time and measures the loudness.
-func (a *App) Microphone(ctx context.Context, listen time.Duration) (b glasses.BenchMicrophone, err error) {
+// Microphone records for listen and measures the loudness.
+func (a *App) Microphone(ctx context.Context, listen time.Duration) (b RecordMicrophone, err error) {
 	limit, cancel := context.WithTimeout(ctx, pictureTime)
 	defer cancel()
 	_, err = a.Command(limit, glasses.TypeAudioStart, glasses.AudioStart{SampleRate: sampleRate})
@@ -144,7 +144,7 @@ func decibels(level float64) float64 {
 
 // Break waits until the connection of the glasses breaks and is fully restored, or until ctx ends. It calls changed
 // when the connection breaks.
-func (a *App) Break(ctx context.Context, changed func(state string)) (b glasses.BenchReconnect) {
+func (a *App) Break(ctx context.Context, changed func(state string)) (b RecordReconnect) {
 	var begin time.Time
 	for {
 		e, ok := a.next(ctx, glasses.TypeLink)

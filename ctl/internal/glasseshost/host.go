@@ -21,15 +21,15 @@ import (
 	"github.com/service-dev/service/glasses/conformance"
 )
 
-// Path is the URL path at which the glasses attach.
+// Path is the URL path where the glasses attach.
 const Path = "/s/conformance/live"
 
-// lastSeq is the cursor in the welcome that is sent to the glasses.
+// lastSeq is the cursor in the welcome sent to the glasses.
 const lastSeq = 57
 
 const (
 	reconnectTime = 20 * time.Second // PROTOCOL.md allows up to about 10 s between attempts
-	quietTime     = 5 * time.Second  // a client that was sent away must not return within this time
+	quietTime     = 5 * time.Second  // a client that was turned away must not return within this time
 	maxMessages   = 256
 )
 
@@ -165,7 +165,7 @@ func (h *Host) Run(ctx context.Context, check Check,
 	switch {
 	case errors.Is(err, errNobody):
 		verdict("after 1012 they attach again with their cursor", reconnectSection,
-			fmt.Sprintf("nobody attached within %v", h.reconnectTime))
+			fmt.Sprintf("no client attached within %v", h.reconnectTime))
 		return lines, nil
 	case err != nil:
 		return lines, err
@@ -202,7 +202,7 @@ func (h *Host) next(ctx context.Context, limit <-chan time.Time) (*client, error
 	}
 }
 
-// attachProblem returns what is wrong with how a client attached, or "". A client that returns must send the cursor of
+// attachProblem returns the problem with how a client attached, or "". A client that returns must send the cursor of
 // the welcome.
 func attachProblem(c *client, isBack bool) string {
 	since := c.query.Get("since")

@@ -1,2 +1,3 @@
-// Package procgroup ends the processes that a command started: with their group, or with their parent.
+// Package procgroup ends the processes that a command started, either together with their group or
+// when their parent exits.
 package procgroup

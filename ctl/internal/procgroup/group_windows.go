@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// Separate prevents the terminal's Ctrl-C from reaching a process that is not started yet.
+// Separate prevents the terminal's Ctrl-C from reaching a process that has not started yet.
 func Separate(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
@@ -14,7 +14,7 @@ func Separate(cmd *exec.Cmd) {
 // Terminate ends the process and everything it started. Windows has no gentler way to end a program without a window.
 func Terminate(cmd *exec.Cmd) {
 	_ = exec.Command("taskkill", "/T", "/F", "/PID",
-		strconv.Itoa(cmd.Process.Pid)).Run() //nolint:noctx // it takes a moment at most
+		strconv.Itoa(cmd.Process.Pid)).Run() //nolint:noctx // it takes only a moment
 }
 
 // Kill kills the process.

@@ -5,7 +5,8 @@ import (
 	"syscall"
 )
 
-// EndWithParent makes a process that is not started yet exit when this one exits, even if this one is killed.
+// EndWithParent ensures that a process that has not started yet exits when this one exits, even if this one
+// is killed.
 func EndWithParent(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

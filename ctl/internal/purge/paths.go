@@ -29,14 +29,14 @@ var files = anyOf(
 	`backend/\.(hmac\.key|credentials\.key|instance|port|sign-in-word)-\d+`, // left by a killed writer
 )
 
-// folders matches the paths of the service's folders.
+// folders matches the paths of the service's directories.
 var folders = anyOf(`adapters`, `backend`, `fonts`, `glasses\.uncleared`, `log`, `run`, `run/a`, `run/a/.+`, `sessions`,
 	`sessions/[^/]+`, `sessions/[^/]+/media`, `telemetry`, `telemetry/spool`)
 
 // temporary matches the name of a file that is being written: NAME becomes .NAME.tmp-NUMBER.
 var temporary = pattern(`^((?:.*/)?)\.([^/]+)\.tmp-\d+$`)
 
-// probe matches the name of the file with which servicectl doctor tests whether a folder is writable.
+// probe matches the name of the file that servicectl doctor writes to test a directory.
 var probe = pattern(`(^|/)\.doctor\.tmp-\d+$`)
 
 func anyOf(patterns ...string) func() *regexp.Regexp {

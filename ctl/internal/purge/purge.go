@@ -1,6 +1,6 @@
 // Package purge removes the state directory. It removes only files that the service creates, identified by path and
-// type, so that foreign files are kept even in the service's folders. It never follows a symbolic link. It must not
-// depend on commands or texts for people.
+// type, so that it keeps foreign files even in the service's directories. It never follows a symbolic link. It must
+// not depend on commands or texts for users.
 package purge
 
 import (
@@ -19,7 +19,7 @@ const identity = "install.json"
 // State is a state directory that may be removed.
 type State struct {
 	Dir string
-	// Has holds the names of the directory's entries that contain something created by the service.
+	// Has contains the names of the entries that contain files of the service.
 	Has map[string]bool
 	// Sessions is the number of local sessions.
 	Sessions int
@@ -27,10 +27,11 @@ type State struct {
 	Others []string
 }
 
-// ErrForeign means that a directory is not a state directory of the service.
-var ErrForeign = errors.New("it is not a state directory of the service")
+// ErrForeign is returned for a directory that is not a state directory of the service.
+var ErrForeign = errors.New("not a state directory of the service")
 
-// Inspect examines a state directory without changing it. If it does not exist, the error is fs.ErrNotExist.
+// Inspect examines a state directory without changing it. It returns fs.ErrNotExist if the directory does
+// not exist.
 func Inspect(dir string) (State, error) {
 	s := State{Dir: dir, Has: map[string]bool{}}
 	root, own, others, err := look(dir)
@@ -83,9 +84,9 @@ func look(dir string) (root *os.Root, own, others []string, err error) {
 	return root, own, others, err
 }
 
-// scan returns the paths below a folder that the service created and those that it did not create. The contents of a
-// folder precede the folder. A folder that must be kept because of its contents is in neither list, and the contents of
-// a foreign folder are not listed.
+// scan returns the paths below a directory in two lists: paths that the service created, and others. The contents of a
+// directory precede it. A directory that must be kept because of its contents is in neither list, and the contents of a
+// foreign directory are not listed.
 func scan(root *os.Root, folder string) (own, others []string, err error) {
 	entries, err := fs.ReadDir(root.FS(), folder)
 	if err != nil {
@@ -115,8 +116,8 @@ func scan(root *os.Root, folder string) (own, others []string, err error) {
 	return own, others, nil
 }
 
-// Remove deletes what the service created, the identity last, so that an interrupted removal can be repeated. It
-// deletes the directory itself if it is empty then; otherwise it returns the kept paths.
+// Remove deletes what the service created, the identity last, so that an interrupted removal can be repeated. If
+// the directory is then empty, it deletes the directory too; otherwise it returns the kept paths.
 func (s State) Remove() (kept []string, err error) {
 	root, own, kept, err := look(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -143,8 +144,8 @@ func (s State) Remove() (kept []string, err error) {
 	return kept, err
 }
 
-// Left returns what the directory contains now that the service created. The list is empty if the directory does not
-// exist.
+// Left returns the paths created by the service that the directory still contains. The list is empty if the
+// directory does not exist.
 func (s State) Left() ([]string, error) {
 	root, own, _, err := look(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {

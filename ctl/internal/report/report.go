@@ -1,5 +1,5 @@
 // Package report writes the results of scenarios as one self-contained HTML page, which needs no server, network or
-// other file. It is independent of how scenarios are run.
+// other file. It does not know how scenarios are run.
 package report
 
 import (
@@ -54,7 +54,7 @@ type Run struct {
 	Title       string
 	DeviceModel string
 	State       State
-	// Problem is the reason why the run was not possible, and Hint is the next step.
+	// Problem is the reason why the run could not be completed, and Hint is the next step.
 	Problem, Hint string
 	// Duration is the duration of the run on the session's clock.
 	Duration time.Duration
@@ -77,8 +77,8 @@ type Step struct {
 	At     time.Duration
 	// Verdict is pass, fail or skipped.
 	Verdict string
-	// Expected is the step as written in the file, Seen is why it failed, and Panel is what the wearer saw at that
-	// time.
+	// Expected is the step as written in the file, Seen is the reason why it failed, and Panel is what the wearer
+	// saw at that time.
 	Expected, Seen string
 	Panel          Picture
 }
@@ -90,7 +90,7 @@ type Diff struct {
 	WantPanel, GotPanel, Marked Picture
 }
 
-// Frame is what the panel shows from a point in time on.
+// Frame is the content of the panel from a point in time on.
 type Frame struct {
 	Caption string
 	At      time.Duration
@@ -179,7 +179,7 @@ func (s Step) Word() string {
 	return map[string]string{"pass": "passed", "fail": "failed", "skipped": "skipped"}[s.Verdict]
 }
 
-// Compares reports whether a difference has pictures of both sides.
+// Compares reports whether a difference contains pictures of both sides.
 func (d Diff) Compares() bool { return d.WantPanel.Shown() && d.GotPanel.Shown() }
 
 // Shown reports whether the picture can be shown.

@@ -4,32 +4,24 @@ import (
 	"strconv"
 
 	"github.com/service-dev/service/internal/mcpline"
+	"github.com/service-dev/service/internal/problem"
 )
 
-// Failure explains why the daemon cannot respond to requests. It is sent as a tool error.
-type Failure struct {
-	Code, Message string
-	Retryable     bool
-	FixHint       string
-}
-
-func (f *Failure) Error() string { return f.Message }
-
 // restarted is the response to calls that were in flight when the daemon exited.
-var restarted = &Failure{
+var restarted = &problem.Error{
 	Code: "daemon_restarted", Retryable: true,
 	Message: "the daemon exited before it responded; the call may or may not have had an effect",
-	FixHint: "call the tool again; the connection is restored automatically",
+	FixHint: "Call the tool again; the connection is restored automatically.",
 }
 
 // inputClosed is the response to calls that ended because the client closed stdin.
-var inputClosed = &Failure{
+var inputClosed = &problem.Error{
 	Code: "input_closed", Retryable: true,
 	Message: "stdin was closed before the call finished, which ended the call; it may or may not have had an effect",
-	FixHint: "keep stdin open until the response arrives",
+	FixHint: "Keep stdin open until the response arrives.",
 }
 
-func (f *Failure) object() string {
+func object(f *problem.Error) string {
 	return `{"code":` + quote(f.Code) + `,"message":` + quote(f.Message) +
 		`,"retryable":` + strconv.FormatBool(f.Retryable) + `,"fixHint":` + quote(f.FixHint) + `}`
 }
@@ -44,7 +36,7 @@ type pending struct {
 	modern bool
 	batch  int    // number of its batch; 0 if it is in no batch
 	line   []byte // kept so that it can be repeated with the next daemon; nil if it must not be repeated
-	uses   int    // calls in flight with this id, because a client may reuse one
+	uses   int    // calls in flight with this ID, because a client may reuse one
 }
 
 func newPending(m message) pending {
@@ -53,9 +45,9 @@ func newPending(m message) pending {
 }
 
 // answer returns a message about f without a newline: a tool result for a tool call, otherwise a JSON-RPC error.
-func (p pending) answer(f *Failure) string {
+func (p pending) answer(f *problem.Error) string {
 	head := `{"jsonrpc":"2.0","id":` + p.rawID
-	body := f.object()
+	body := object(f)
 	if p.method != "tools/call" {
 		return head + `,"error":{"code":-32603,"message":` + quote(f.Message) + `,"data":` + body + "}}"
 	}
@@ -71,14 +63,14 @@ func (p pending) answer(f *Failure) string {
 const (
 	tooLong    = "the message is longer than 4 MB"
 	unreadable = "the message is not JSON-RPC 2.0, or nested too deeply"
-	badID      = "message id is neither a string nor an integer within 2^53"
+	badID      = "message id must be a string or an integer within 2^53"
 )
 
 // invalidRequest is JSON-RPC's code for an invalid request.
 const invalidRequest = "-32600"
 
-// rejection returns the line that reports a rejected message to the client under the message's id. Without a usable id
-// it is a notification, because several clients end the session on a response whose id is null.
+// rejection returns the line that reports a rejected message to the client under the message's ID. Without a usable ID
+// it is a notification, because several clients end the session on a response whose ID is null.
 func rejection(id []byte, why string) string {
 	if id == nil {
 		return `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","logger":"service-mcp","data":` +
@@ -95,7 +87,7 @@ func rejected(id []byte, why string) string {
 	return `{"jsonrpc":"2.0","id":` + string(id) + `,"error":{"code":` + invalidRequest + `,"message":` + quote(why) + "}}"
 }
 
-// echoed returns the id if it can be repeated in a response, otherwise nil.
+// echoed returns the ID if it can be repeated in a response, otherwise nil.
 func echoed(id []byte) []byte {
 	if mcpline.Usable(id) {
 		return id

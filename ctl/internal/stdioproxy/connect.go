@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // maxEarlyEnds is the maximum number of consecutive retries if the daemon exits during the handshake. earlyEndPause is
@@ -13,7 +15,7 @@ const (
 	earlyEndPause = 25 * time.Millisecond
 )
 
-// ErrSilent means that a daemon accepted the connection but never responded.
+// ErrSilent is returned if a daemon accepted the connection but never responded.
 var ErrSilent = errors.New("the daemon does not respond")
 
 // reconnect connects unless a connection exists, and stores the failure.
@@ -37,10 +39,9 @@ func (p *Proxy) reconnect(ctx context.Context) error {
 			err = p.refusalAfter(c, err)
 			_, wasAdmitted := c.end()
 			p.mu.Lock()
-			replayed := p.initDone // then messages that were already sent may be sent again
+			replayed := p.initDone // if set, messages that were already sent may be sent again
 			p.mu.Unlock()
-			var refused *Failure
-			ending = (!wasAdmitted || replayed) && !errors.As(err, &refused)
+			ending = (!wasAdmitted || replayed) && problem.From(err) == nil
 		}
 		if !ending || pause >= earlyEndPause<<maxEarlyEnds {
 			p.fail(p.explain(err), conn == nil)
@@ -88,8 +89,7 @@ func (p *Proxy) handshake(c *connection) error {
 // refusalAfter returns the daemon's refusal if the daemon sent one before it closed the connection, otherwise err. A
 // daemon that refuses further clients reads no input, so only the write fails.
 func (p *Proxy) refusalAfter(c *connection, err error) error {
-	var refused *Failure
-	if c.admitted || errors.As(err, &refused) {
+	if c.admitted || problem.From(err) != nil {
 		return err
 	}
 	timer := time.AfterFunc(p.opts.HandshakeTimeout, func() { c.conn.Close() })
@@ -152,7 +152,7 @@ func (p *Proxy) noteEarlyEnd() (pause time.Duration, ok bool) {
 	return earlyEndPause << (p.earlyEnds - 1), true
 }
 
-// resend sends messages that the last daemon did not process to the next daemon.
+// resend sends messages that the previous daemon did not process to the next one.
 func (p *Proxy) resend(pause time.Duration, messages []message) {
 	time.Sleep(pause)
 	for _, m := range messages {
@@ -186,7 +186,7 @@ func (p *Proxy) resendInitialize() {
 
 // withdrawInitialize removes the pending initialize and returns it with the failure to connect. It returns nil if
 // there is none or a daemon has received it.
-func (p *Proxy) withdrawInitialize() (line []byte, failure *Failure) {
+func (p *Proxy) withdrawInitialize() (line []byte, failure *problem.Error) {
 	p.connecting.Lock() // prevents another goroutine from sending it
 	defer p.connecting.Unlock()
 	p.mu.Lock()
@@ -199,7 +199,7 @@ func (p *Proxy) withdrawInitialize() (line []byte, failure *Failure) {
 }
 
 // fail stores the failure and schedules the next attempt after 1, 2, 4, ... up to 16 pauses.
-func (p *Proxy) fail(f *Failure, unreached bool) {
+func (p *Proxy) fail(f *problem.Error, unreached bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.state, p.failure, p.unreached = failed, f, unreached
@@ -207,9 +207,8 @@ func (p *Proxy) fail(f *Failure, unreached bool) {
 	p.retryAt = time.Now().Add(p.pause)
 }
 
-func (p *Proxy) explain(err error) *Failure {
-	var f *Failure
-	if errors.As(err, &f) {
+func (p *Proxy) explain(err error) *problem.Error {
+	if f := problem.From(err); f != nil {
 		return f
 	}
 	if p.opts.Explain != nil {
@@ -217,5 +216,6 @@ func (p *Proxy) explain(err error) *Failure {
 			return f
 		}
 	}
-	return &Failure{Code: "daemon_unavailable", Message: err.Error(), Retryable: true, FixHint: "run `servicectl doctor`"}
+	return &problem.Error{Code: "daemon_unavailable", Message: err.Error(), Retryable: true,
+		FixHint: "Run `servicectl doctor`."}
 }

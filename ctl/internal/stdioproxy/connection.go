@@ -5,6 +5,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // connection is one connection to one daemon.
@@ -21,7 +23,7 @@ type connection struct {
 	inflight map[string]pending
 	batches  int // number of batches sent
 	kept     int // total size in bytes of the lines in inflight
-	// repeatable names the tools whose calls may be repeated with the next daemon.
+	// repeatable contains the tools whose calls may be repeated with the next daemon.
 	repeatable     map[string]bool
 	unadmitted     []message       // sent before the daemon admitted us, so not processed yet
 	daemonRequests map[string]bool // pending requests from the daemon to the client
@@ -30,7 +32,7 @@ type connection struct {
 	silent         bool            // the timeout fired
 }
 
-// errEnded means that the connection has ended and the message was not sent.
+// errEnded is returned if the connection has ended and the message was not sent.
 var errEnded = errors.New("the connection has ended")
 
 // maxDaemonRequests is the maximum number of pending requests of a daemon. Responses to any further ones are dropped.
@@ -93,7 +95,7 @@ func (c *connection) write(line []byte) error {
 	return c.broken
 }
 
-// received records which requests a line from the daemon answers, and which it makes.
+// received records the responses and requests in m, a line from the daemon.
 func (c *connection) received(m message) {
 	c.mu.Lock()
 	for _, part := range append(m.parts, m) {
@@ -114,7 +116,7 @@ func (c *connection) received(m message) {
 func (c *connection) expect(m message, batched bool) {
 	call, before := newPending(m), c.inflight[m.id]
 	call.uses += before.uses
-	c.kept -= len(before.line) // two calls with the same id are never repeated
+	c.kept -= len(before.line) // two calls with the same ID are never repeated
 	if batched {
 		call.batch = c.batches
 	}
@@ -164,7 +166,7 @@ func (c *connection) end() (left map[string]pending, admitted bool) {
 
 // fromDaemon forwards the daemon's lines until the connection ends, and then responds to the open requests.
 func (p *Proxy) fromDaemon(c *connection) {
-	var cause *Failure
+	var cause *problem.Error
 	for {
 		line, err := c.lines.next()
 		if err != nil {
@@ -263,10 +265,11 @@ func (p *Proxy) noteInitialized(m message) {
 	}
 }
 
-// disconnected answers or resends the open requests of a connection that ended. An unanswered initialize is sent to the
-// next daemon, once: it has no side effects, and clients give up permanently if their first message fails. Everything
-// sent to a daemon that exited before it admitted us is also sent again, because it cannot have been processed.
-func (p *Proxy) disconnected(c *connection, cause *Failure) {
+// disconnected answers or resends the open requests of a connection that ended. It sends an unanswered initialize to
+// the next daemon, once: initialize has no side effects, and clients give up permanently if their first message fails.
+// It also resends everything sent to a daemon that exited before it admitted us, because that daemon cannot have
+// processed it.
+func (p *Proxy) disconnected(c *connection, cause *problem.Error) {
 	left, wasAdmitted := c.end()
 	if cause == nil && !wasAdmitted {
 		if pause, ok := p.noteEarlyEnd(); ok {
@@ -278,8 +281,9 @@ func (p *Proxy) disconnected(c *connection, cause *Failure) {
 		}
 	}
 	if cause == nil && !wasAdmitted {
-		cause = &Failure{Code: "daemon_unavailable", Message: "the daemon closed the connection immediately", Retryable: true,
-			FixHint: "run `servicectl doctor`"}
+		cause = &problem.Error{Code: "daemon_unavailable", Message: "the daemon closed the connection immediately",
+			Retryable: true,
+			FixHint:   "Run `servicectl doctor`."}
 	}
 	p.mu.Lock()
 	p.conn, p.state = nil, down
@@ -323,7 +327,7 @@ func (p *Proxy) disconnected(c *connection, cause *Failure) {
 }
 
 // answerAll responds to lost calls with cause. Responses to calls of one batch share a line.
-func (p *Proxy) answerAll(left map[string]pending, cause *Failure) error {
+func (p *Proxy) answerAll(left map[string]pending, cause *problem.Error) error {
 	batches := map[int][]string{}
 	for _, call := range left {
 		answer := call.answer(cause)

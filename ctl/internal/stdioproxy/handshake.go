@@ -3,6 +3,7 @@ package stdioproxy
 import (
 	"strconv"
 
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
@@ -19,8 +20,8 @@ type Handshake struct {
 // line returns the first line of a connection. It omits the working directory or variables that would exceed the size
 // limit.
 func (h Handshake) line() []byte {
-	line := `{"mcp":1,"protocolMin":` + strconv.Itoa(rendezvous.ProtocolMin) + `,"protocolMax":` +
-		strconv.Itoa(rendezvous.ProtocolMax) +
+	line := `{"mcp":1,"protocolMin":` + strconv.Itoa(rendezvous.MCPProtocolMin) + `,"protocolMax":` +
+		strconv.Itoa(rendezvous.MCPProtocolMax) +
 		`,"version":` + quote(h.Version) + `,"client":` + quote(h.Client)
 	if h.Cwd != "" && len(h.Cwd) <= rendezvous.MaxVariable {
 		line += `,"cwd":` + quote(h.Cwd)
@@ -71,14 +72,14 @@ func admitted(line []byte) error {
 	text := unquote(member(line, "message"))
 	hint := unquote(member(line, "fixHint"))
 	if code == "" {
-		return &Failure{Code: "daemon_refused", Message: "the daemon's first line is not a response to the handshake",
-			FixHint: "run `servicectl doctor`"}
+		return &problem.Error{Code: "daemon_refused", Message: "the daemon's first line must be a response to the handshake",
+			FixHint: "Run `servicectl doctor`."}
 	}
-	return &Failure{Code: code, Message: text, FixHint: hint}
+	return &problem.Error{Code: code, Message: text, FixHint: hint}
 }
 
-// clientIOToken returns the token of a client-io frame (rendezvous.ClientIOFrame). ok is true for every line with that
-// prefix, so that none reaches the agent; a malformed token is returned as "".
+// clientIOToken returns the token of a client-io frame (rendezvous.ClientIOFrame), or "" if it is malformed. ok is
+// true for every line with that prefix, so that none reaches the agent.
 func clientIOToken(line []byte) (token string, ok bool) {
 	const head, end = rendezvous.ClientIOFrame, rendezvous.ClientIOFrameEnd
 	if len(line) < len(head) || string(line[:len(head)]) != head {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 func TestHandshake_NamesToolset(t *testing.T) {
@@ -133,9 +135,9 @@ func TestHandshake_SilentDaemon(t *testing.T) {
 			daemons <- ours
 			return theirs, nil
 		},
-		Explain: func(err error) *Failure {
+		Explain: func(err error) *problem.Error {
 			if errors.Is(err, ErrSilent) {
-				return &Failure{Code: "daemon_not_responding", Message: "pid 7"}
+				return &problem.Error{Code: "daemon_not_responding", Message: "pid 7"}
 			}
 			return nil
 		},

@@ -96,7 +96,7 @@ func (l *lineReader) skip(piece []byte) {
 	_, _ = l.head.Write(piece)
 }
 
-// grow makes room in the buffer for the next read.
+// grow makes space in the buffer for the next read.
 func (l *lineReader) grow() {
 	if l.end < len(l.buf) {
 		return

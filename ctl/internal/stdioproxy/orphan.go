@@ -2,11 +2,11 @@ package stdioproxy
 
 import "time"
 
-// proofID is the id of the ping that tests whether the client is alive.
+// proofID is the ID of the ping that tests whether the client is alive.
 const proofID = `"service-mcp-proof"`
 
 // watchClient closes abandoned when both the parent process and the client are gone. The parent's exit alone is not
-// sufficient, because the parent may have been a launcher (npx, sh -c). So watchClient pings the client; if the client
+// sufficient, because the parent may have been a launcher (npx, sh -c). So watchClient pings the client. If the client
 // responds, only the end of In ends the process. Without this check, service-mcp would outlive a killed agent for as
 // long as another process holds its pipe.
 func (p *Proxy) watchClient(abandoned chan<- struct{}) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/internal/mcpline"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Options configure a Proxy. Zero durations mean the defaults.
@@ -25,7 +26,7 @@ type Options struct {
 	// Connect has just failed. It may be nil.
 	Running func() bool
 	// Explain translates an error of Connect for the agent; it may be nil.
-	Explain   func(error) *Failure
+	Explain   func(error) *problem.Error
 	Handshake Handshake
 	// ClientIO starts the process that opens pages and reads and writes files for the daemon, with the token that the
 	// daemon sent. It must not block. If it is nil, no such process is started.
@@ -53,10 +54,10 @@ type Proxy struct {
 
 	mu            sync.Mutex
 	state         state
-	conn          *connection // while connected
-	failure       *Failure    // while failed
-	retryAt       time.Time   // while failed: earliest next attempt
-	unreached     bool        // while failed: Connect itself failed
+	conn          *connection    // while connected
+	failure       *problem.Error // while failed
+	retryAt       time.Time      // while failed: earliest next attempt
+	unreached     bool           // while failed: Connect itself failed
 	pause         time.Duration
 	earlyEnds     int    // consecutive daemons that exited before admitting us
 	initLine      []byte // initialize line of a session with a handshake, for replay
@@ -66,11 +67,11 @@ type Proxy struct {
 	initResent    bool            // an unanswered initialize was already sent again
 	closing       bool            // In has ended, so messages are not sent again
 	resending     sync.WaitGroup  // no Add after closing is set
-	repeating     map[string]bool // ids of calls that wait to be repeated with the next daemon
+	repeating     map[string]bool // IDs of calls that wait to be repeated with the next daemon
 	connDone      sync.WaitGroup
 	connecting    sync.Mutex
 	alive         chan struct{} // capacity 1: receives a value on a sign of life from the client
-	proofFrom     atomic.Int64  // Unix nanoseconds from which any message counts as a sign of life; 0 before the ping
+	proofFrom     atomic.Int64  // Unix nanoseconds after which any message is a sign of life; 0 before the ping
 }
 
 type state int
@@ -90,8 +91,8 @@ func New(opts Options) *Proxy {
 	return &Proxy{opts: opts, repeating: map[string]bool{}, alive: make(chan struct{}, 1)}
 }
 
-// Open makes the first connection and returns the error of Connect. After an error Run may still be called and tries
-// again.
+// Open makes the first connection and returns the error of Connect. After an error, Run may still be called and
+// tries again.
 func (p *Proxy) Open(ctx context.Context) error {
 	return p.reconnect(ctx)
 }
@@ -224,7 +225,7 @@ func (p *Proxy) remember(m message, line []byte) {
 }
 
 // connection returns the current connection, or connects if the next attempt is due.
-func (p *Proxy) connection(ctx context.Context) (*connection, *Failure) {
+func (p *Proxy) connection(ctx context.Context) (*connection, *problem.Error) {
 	p.mu.Lock()
 	c, failure, wait := p.conn, p.failure, p.state == failed && time.Now().Before(p.retryAt)
 	look := p.unreached && p.opts.Running != nil
@@ -242,7 +243,7 @@ func (p *Proxy) connection(ctx context.Context) (*connection, *Failure) {
 }
 
 // refuse sends an error response to every request in a message that cannot be sent.
-func (p *Proxy) refuse(m message, f *Failure) error {
+func (p *Proxy) refuse(m message, f *problem.Error) error {
 	if f == nil {
 		f = restarted
 	}

@@ -10,14 +10,14 @@ const (
 	request
 	notification
 	response
-	misnamed // a request with an invalid id
+	misnamed // a request with an invalid ID
 	batch    // an array of messages (MCP 2025-03-26)
 )
 
 // message holds the parts of a line that the proxy needs. Its slices alias the line.
 type message struct {
 	kind   kind
-	id     string // normalised; empty if there is no valid id
+	id     string // normalised; empty if there is no valid ID
 	rawID  []byte
 	method string
 	params []byte
@@ -63,8 +63,8 @@ func (s *scanner) batch() message {
 	return m
 }
 
-// message reads an object and classifies it. If a name occurs more than once, the last value counts, as in
-// encoding/json.
+// message reads an object and classifies it. If a name occurs more than once, the last value is used, as
+// in encoding/json.
 func (s *scanner) message() (message, error) {
 	var m message
 	var answers bool
@@ -113,10 +113,10 @@ func member(object []byte, path ...string) []byte {
 	return object
 }
 
-// maxID is the largest integer that the daemon accepts as an id.
+// maxID is the largest integer that the daemon accepts as an ID.
 const maxID = 1 << 53
 
-// normalID returns an id in a canonical form, because a peer may write "a" for "\u0061". It returns "" for anything
+// normalID returns an ID in a canonical form, because a peer may write "a" for "\u0061". It returns "" for anything
 // except a string or an integer without fraction or exponent.
 func normalID(raw []byte) string {
 	if len(raw) > 0 && raw[0] == '"' {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 	"unicode"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // hostile is text with which a backend or an app could try to control a terminal.
@@ -27,7 +29,7 @@ func TestTerminal_StripsWhatDoesNotPrint(t *testing.T) {
 		term.Grid([]string{"A", "B"}, [][]Cell{{{hostile, Good}, {hostile, Bad}}})
 		term.Facts([]Fact{{Name: "x", Lead: Cell{hostile, Good}, Rest: strings.Repeat(hostile+" ", 10)}})
 		term.Checks([]Check{{Name: hostile, State: "fail", Detail: hostile, Fix: hostile}})
-		term.Problem("servicectl", Problem{Message: hostile, FixHint: hostile})
+		term.Problem("servicectl", &problem.Error{Message: hostile, FixHint: hostile})
 		term.Code(hostile, hostile, 600, hostile, hostile)
 		term.Linked(Link{hostile, hostile, hostile, hostile, hostile, hostile})
 		term.Linked(Link{Account: hostile, Tier: hostile})

@@ -19,7 +19,7 @@ func (t *Terminal) DemoIntro(dir, shim string) {
 }
 
 // DemoCode shows the code and the URL, and a QR code if a phone can open the URL.
-func (t *Terminal) DemoCode(userCode, address string, seconds uint32, word string) {
+func (t *Terminal) DemoCode(userCode, address string, seconds int, word string) {
 	t.Code(userCode, address, seconds, "", word)
 	if !isLoopback(address) { // no other device can open it
 		t.QR(address)

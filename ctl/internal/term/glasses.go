@@ -12,7 +12,7 @@ type Glasses struct {
 	Name, Model string
 	UsedMs      int64  // Unix ms of its last connection; 0 for never
 	Arms        []Arm  // empty if the pair is out of range
-	Session     string // the session to which the pair is connected; empty if none
+	Session     string // the session that the pair is connected to; empty if none
 }
 
 // Arm is one radio of a pair of glasses. Its signal is in dBm and its battery in percent; both are 0 if unknown.
@@ -58,8 +58,8 @@ func (t *Terminal) Glasses(list []Glasses, looked bool, now time.Time) {
 	}
 }
 
-// inRange describes which parts of a pair were found. A pair without any part in range is listed because it is
-// remembered.
+// inRange describes which parts of a pair were found. The list contains a pair without any part in range if it
+// is remembered.
 func inRange(g Glasses) Cell {
 	switch {
 	case g.Session != "":
@@ -117,7 +117,7 @@ func (t *Terminal) GlassesConnection(c Connection) {
 		t.Next("`servicectl session env` prints the variables with which your app attaches")
 	case c.Problem != "":
 		t.Remark("The glasses are not connected: %s", c.Problem)
-		t.Next("%s", c.Next)
+		t.Next("%s", lowered(c.Next))
 		t.Remark("  Session %s then connects them by itself.", c.Session)
 	default:
 		t.Say("Session %s is still looking for the glasses and connects them by itself.", c.Session)

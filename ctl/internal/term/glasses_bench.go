@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/ctl/internal/glassesapp"
 )
 
 // BenchRealQuestion asks whether the bench runs against real glasses.
@@ -31,7 +31,7 @@ func (t *Terminal) BenchBroken(state string) {
 }
 
 // BenchRecord prints the results of a bench. file is the path of the record.
-func (t *Terminal) BenchRecord(r glasses.BenchRecord, file string) {
+func (t *Terminal) BenchRecord(r glassesapp.Record, file string) {
 	p, m := r.Pictures, r.Microphone
 	batteries := make([]string, 0, len(r.Battery))
 	for key, percent := range r.Battery {

@@ -9,19 +9,20 @@ import (
 	"time"
 
 	"github.com/service-dev/service/internal/loopback"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Instruction tells the user what to check before approving.
 const Instruction = "Check that the 8-character code on the page is the code shown here. If they differ, do not " +
 	"approve."
 
-// Notice returns a line with the time for which login waits.
-func Notice(seconds uint32) string {
+// Notice returns a line that states how long login waits.
+func Notice(seconds int) string {
 	return fmt.Sprintf("Polling for up to %d s for your approval; Ctrl-C cancels.", seconds)
 }
 
-// Code shows a user code and the page on which to approve it. word is the page's sign-in word, or empty.
-func (t *Terminal) Code(userCode, page string, seconds uint32, replaces, word string) {
+// Code shows a user code and the page for approving it. word is the page's sign-in word, or empty.
+func (t *Terminal) Code(userCode, page string, seconds int, replaces, word string) {
 	t.Say("")
 	t.Say("  To link this machine, open")
 	t.Say("")
@@ -117,7 +118,7 @@ func ReplaceQuestion(accountID, backendURL string) string {
 }
 
 // BackendName returns a backend's URL for display, because "embedded:<id>" means nothing to users. It returns "" if
-// auth.json does not name the backend.
+// auth.json does not contain the backend.
 func BackendName(url string) string {
 	if url == "" {
 		return "an unknown backend"
@@ -129,26 +130,27 @@ func BackendName(url string) string {
 }
 
 // loginFailures rewords errors of failed logins, by error code. The daemon's texts are written for agents: they refer
-// to the user in the third person and name tools. An empty message keeps the daemon's message.
+// to the user in the third person and mention tools. An empty message keeps the daemon's message.
 var loginFailures = map[string]struct{ message, next string }{
 	"device_code_denied": {"you declined on the approval page",
-		"to link this machine after all, run `servicectl login` again"},
+		"Run `servicectl login` again to link this machine after all."},
 	"device_code_expired": {"the code expired before it was approved",
-		"run `servicectl login` again for a new code"},
-	"unknown_device_code": {"", "run `servicectl login` again for a new code"},
-	"auth_timeout":        {"nobody approved the code in time", "run `servicectl login` again for a new code"},
-	"backend_unreachable": {"", "check the network and the backend's address, then run `servicectl login` again"},
-	"link_conflict":       {"", "to replace the link, run `servicectl login --replace`; to keep it, change nothing"},
+		"Run `servicectl login` again for a new code."},
+	"unknown_device_code": {"", "Run `servicectl login` again for a new code."},
+	"auth_timeout":        {"nobody approved the code in time", "Run `servicectl login` again for a new code."},
+	"backend_unreachable": {"", "Check the network and the backend's address, then run `servicectl login` again."},
+	"link_conflict":       {"", "Run `servicectl login --replace` to replace the link; change nothing to keep it."},
 }
 
 // LoginProblem rewords the error of a failed login for the user who started it.
-func LoginProblem(p Problem) Problem {
+func LoginProblem(p *problem.Error) *problem.Error {
 	summary, ok := loginFailures[p.Code]
 	if !ok || p.Code == "backend_unreachable" && p.FixHint != "" { // that hint suits everyone: it names a setting
 		return p
 	}
-	p.Message, p.FixHint = cmp.Or(summary.message, p.Message), summary.next
-	return p
+	reworded := *p
+	reworded.Message, reworded.FixHint = cmp.Or(summary.message, p.Message), summary.next
+	return &reworded
 }
 
 // Countdown shows the remaining time until stop is called, if the terminal can overwrite lines.

@@ -4,20 +4,22 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // agentWords matches terms that only an agent understands.
 var agentWords = regexp.MustCompile(`createSimulatorSession|completeAuthLink|deviceCode|[Tt]he person|they `)
 
 func TestLoginProblem_SpeaksToThePerson(t *testing.T) {
-	daemon := Problem{Message: "the person declined"}
-	unreachable := Problem{Code: "backend_unreachable", Message: "m", FixHint: "Set https_proxy."}
+	daemon := &problem.Error{Message: "the user declined"}
+	unreachable := &problem.Error{Code: "backend_unreachable", Message: "m", FixHint: "Set https_proxy."}
 	if got := LoginProblem(unreachable); got != unreachable {
 		t.Errorf("the hint that names a setting became %+v", got)
 	}
 	for code, failure := range loginFailures {
 		daemon.Code = code
-		daemon.FixHint = "Ask the person; then call createSimulatorSession."
+		daemon.FixHint = "Ask the user; then call createSimulatorSession."
 		if code == unreachable.Code {
 			daemon.FixHint = ""
 		}
@@ -28,9 +30,9 @@ func TestLoginProblem_SpeaksToThePerson(t *testing.T) {
 		if agentWords.MatchString(got.Message+got.FixHint) || !strings.Contains(got.FixHint, "`servicectl login") {
 			t.Errorf("%s: the texts address an agent: %q, next: %q", code, got.Message, got.FixHint)
 		}
-		daemon.Message = "the person declined"
+		daemon.Message = "the user declined"
 	}
-	if other := (Problem{Code: "busy", Message: "m", FixHint: "f"}); LoginProblem(other) != other {
+	if other := (&problem.Error{Code: "busy", Message: "m", FixHint: "f"}); LoginProblem(other) != other {
 		t.Error("an unrelated error was reworded")
 	}
 }

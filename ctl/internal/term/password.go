@@ -33,7 +33,7 @@ type PasswordReset struct {
 	HadLinks, HadPasskeys     int
 }
 
-// PasswordReset reports a password reset, with what it ended and what it left.
+// PasswordReset reports a password reset: the access that it ended, and the access that remains.
 func (t *Terminal) PasswordReset(r PasswordReset) {
 	t.Say("The password of %s is changed.", r.Email)
 	ended := []string{"browsers signed out: " + fmt.Sprint(r.Browsers)}
@@ -51,7 +51,7 @@ func (t *Terminal) PasswordReset(r PasswordReset) {
 	}
 }
 
-// endedOr returns how many items were ended or, if none were, how many remain.
+// endedOr returns the number of items that were ended or, if none were, the number that remain.
 func endedOr(ended, had int, what, did, still string) string {
 	if ended > 0 {
 		return fmt.Sprintf("%s %s: %d", what, did, ended)
@@ -59,7 +59,7 @@ func endedOr(ended, had int, what, did, still string) string {
 	return fmt.Sprintf("%s that %s: %d", what, still, had)
 }
 
-// PasswordRefused prints why a password is not accepted, before the password is asked for again.
+// PasswordRefused prints the reason why a password is not accepted, before the next attempt.
 func (t *Terminal) PasswordRefused(why string) {
 	first, size := utf8.DecodeRuneInString(why)
 	t.Remark("%s. Try again.", string(unicode.ToUpper(first))+strings.TrimSuffix(why[size:], "."))

@@ -26,7 +26,7 @@ func (t *Terminal) Confirm(ctx context.Context, in io.Reader, question string) (
 	return isYes(line), err
 }
 
-// Ask asks a question until the answer is y or n. The error is io.EOF if the input ends.
+// Ask asks a question until the answer is y or n. It returns io.EOF if the input ends.
 func (t *Terminal) Ask(ctx context.Context, in io.Reader, question string) (bool, error) {
 	file, ok := asTerminal(in)
 	for ok {
@@ -85,7 +85,7 @@ func isYes(line string) bool {
 	return word == "y" || word == "yes"
 }
 
-// Secret asks for a secret on a terminal without echoing the input. The error is io.EOF if the input ends or is not a
+// Secret asks for a secret on a terminal without echoing the input. It returns io.EOF if the input ends or is not a
 // terminal.
 func (t *Terminal) Secret(ctx context.Context, in io.Reader, question string) (string, error) {
 	file, ok := asTerminal(in)

@@ -14,9 +14,11 @@ type Run struct {
 	State    string
 	Duration time.Duration // time on the session's clock
 	Took     time.Duration
-	// Failures lists the failed steps and the differences, or why the run was not possible.
+	// Failures lists the failed steps and the differences, or the reason why the run could not be
+	// completed.
 	Failures []Failure
-	// Left is how the app exited, if it exited before the end of the run, and Output is the end of its output.
+	// Left describes how the app exited, if it exited before the end of the run. Output is the end of its
+	// output.
 	Left, Output string
 }
 
@@ -172,7 +174,7 @@ func (t *Terminal) RunGlassesConnected(name string) { t.Remark("%s are connected
 // RunGlassesMissing prints why the real glasses of a run are not connected yet, with the next step.
 func (t *Terminal) RunGlassesMissing(problem, next string) {
 	t.Remark("The glasses are not connected: %s", problem)
-	t.Remark("  next: %s", next)
+	t.Remark("  next: %s", lowered(next))
 	t.Remark("  The session then connects them by itself.")
 }
 

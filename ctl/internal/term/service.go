@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Service is the state of the daemon's service as reported by serviced.
+// Service is the state of the daemon's service according to serviced.
 type Service struct {
 	System         string   `json:"system"`
 	Name           string   `json:"name"`
@@ -22,7 +22,7 @@ type Service struct {
 
 // ServedBy describes the running daemon.
 type ServedBy struct {
-	PID             int64  `json:"pid"`
+	PID             int    `json:"pid"`
 	Version         string `json:"version"`
 	Managed         bool   `json:"managed"`
 	SocketActivated bool   `json:"socketActivated"`

@@ -57,7 +57,7 @@ func (t *Terminal) Telemetry(s Telemetry, now time.Time) {
 	t.Next("`servicectl telemetry tail` shows the events; %s`servicectl telemetry purge` erases", stop)
 }
 
-// switches describes the settings that can decide about the upload, apart from the user's own decision.
+// switches describes the settings that can decide the upload, other than the user's own decision.
 var switches = map[string]string{
 	"SERVICE_TELEMETRY":   "SERVICE_TELEMETRY is off in this shell",
 	"DO_NOT_TRACK":        "DO_NOT_TRACK is set in this shell",
@@ -124,12 +124,12 @@ func (t *Terminal) Purged(p Purged) {
 	t.Say("Erased on this machine: %s from the log, %s waiting for upload.", events(p.Local), events(p.Waiting))
 	switch p.Backend {
 	case "erased":
-		t.Say("Erased at the backend: %s of this install.", events(p.Deleted))
+		t.Say("Erased %s of this install from the backend.", events(p.Deleted))
 	case "nothing":
 		t.Say("No backend on another machine has events.")
 	default:
 		if p.Deleted > 0 {
-			t.Say("Erased at other backends: %s of this install.", events(p.Deleted))
+			t.Say("Erased %s of this install from other backends.", events(p.Deleted))
 		}
 		t.Remark("The backend could not erase the events of this install: %s", p.Detail)
 		t.Next("run `servicectl telemetry purge` again once the backend can be reached")

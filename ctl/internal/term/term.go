@@ -1,6 +1,6 @@
 // Package term prints all texts of the clients for users. Results go to standard output, remarks and errors to standard
 // error. Colours, moving lines and line breaks to fit the width are used only on a terminal (no colours with NO_COLOR
-// or TERM=dumb). An error ends with the next step, a secret is never printed, and text from others is sanitized. The
+// or TERM=dumb). An error ends with the next step, a secret is never printed, and text from elsewhere is sanitized. The
 // package must not depend on the daemon or the commands.
 package term
 
@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/term"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Terminal is the output of a command.
@@ -29,7 +31,7 @@ type Terminal struct {
 	errColour bool
 }
 
-// New returns a terminal for the given streams and environment.
+// New returns a terminal for out and err and this process's environment.
 func New(out, err io.Writer) *Terminal {
 	t := &Terminal{Out: out, Err: err}
 	t.TTY, t.Width = sizeOf(out)
@@ -87,16 +89,8 @@ func (t *Terminal) JSON(v any) error { return encode(t.Out, v, true) }
 // Line writes v as JSON on one line.
 func (t *Terminal) Line(v any) error { return encode(t.Out, v, false) }
 
-// Problem is an error with its next step.
-type Problem struct {
-	Code      string `json:"code"`
-	Message   string `json:"message"`
-	Retryable bool   `json:"retryable"`
-	FixHint   string `json:"fixHint"`
-}
-
 // Problem prints an error and its next step.
-func (t *Terminal) Problem(program string, p Problem) {
+func (t *Terminal) Problem(program string, p *problem.Error) {
 	t.Remark("%s %s", paint(Cell{program + ":", Bad}, t.errColour), block(p.Message))
 	if p.FixHint != "" {
 		t.Next("%s", block(lowered(p.FixHint)))

@@ -31,7 +31,8 @@ type Uninstalled struct {
 	Kept   []string `json:"kept,omitempty"`
 	// Failed are the steps that failed, with the reason.
 	Failed []string `json:"failed,omitempty"`
-	// RemovePrograms is the command that removes the programs, whose folder is Programs; it may be empty.
+	// RemovePrograms is the command that removes the programs, whose directory is Programs; it may be
+	// empty.
 	RemovePrograms string `json:"removePrograms,omitempty"`
 	// ScriptURL is the address of the script that the command runs, if known. A user who installed through a pipe has
 	// no copy of the script.

@@ -2,7 +2,7 @@ package term
 
 import "fmt"
 
-// Upgrade describes how to upgrade and, if Checked is set, the newest release.
+// Upgrade describes how to upgrade and, if Checked is set, the latest release.
 type Upgrade struct {
 	Version     string `json:"version"`
 	Checked     bool   `json:"checked"`

@@ -10,8 +10,8 @@ import (
 // narrowest is the smallest width, in columns, at which wrapped text is readable.
 const narrowest = 30
 
-// fold breaks text into lines of at most width columns, at spaces. It never breaks a word, such as a URL or a path, or
-// a command in backquotes, because a broken one cannot be copied; such a line may be too long. It returns one line if
+// fold breaks text into lines of at most width columns, at spaces. It never breaks a word (such as a URL or a path) or
+// a command in backquotes, because the user could not copy it; such a line may be too long. It returns one line if
 // width is 0, which means unknown, or too narrow.
 func fold(text string, width int) []string {
 	if width < narrowest || columns(text) <= width {

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/internal/programpath"
 )
 
-// Package and formula under which this distribution is installed.
+// Names of the package and the formula of this distribution.
 const (
 	packageName = "service-toolkit"
 	wingetID    = "ServiceDev.ServiceToolkit"
@@ -24,7 +24,7 @@ type Installed struct {
 	// Upgrade and Remove are commands for the user to run; they may contain VERSION and ARCH. They are empty for an
 	// archive.
 	Upgrade, Remove string
-	// Dir is the folder of the programs.
+	// Dir is the directory of the programs.
 	Dir string
 }
 
@@ -117,7 +117,7 @@ func (i Installed) ScriptURL() string {
 	return strings.TrimSuffix(buildinfo.ReleaseURL, "/") + "/install.sh"
 }
 
-// packageVersion returns a version in the notation of a package manager, in which a pre-release sorts before its
+// packageVersion returns a version in the notation of a package manager, so that a pre-release sorts before its
 // release. The release process names its packages accordingly.
 func packageVersion(by, version string) string {
 	number, pre, isPre := strings.Cut(version, "-")
@@ -144,7 +144,7 @@ func packageArch(by string) string {
 	return name
 }
 
-// folderBelow returns the folder that follows mark in path, or "".
+// folderBelow returns the directory that follows mark in path, or "".
 func folderBelow(path, mark string) string {
 	_, rest, _ := strings.Cut(path, mark)
 	name, _, _ := strings.Cut(rest, "/")

@@ -14,7 +14,7 @@ import (
 )
 
 // A minisign signature has four lines: an untrusted comment, the signature, a trusted comment, and a signature of both.
-// Keys and signatures begin with an algorithm and the key's id. See https://jedisct1.github.io/minisign.
+// Keys and signatures begin with an algorithm and the key's ID. See https://jedisct1.github.io/minisign.
 const (
 	keyAlgorithm       = "Ed"
 	prehashedAlgorithm = "ED"
@@ -28,11 +28,11 @@ const (
 func verify(key string, data, signature []byte) (comment string, err error) {
 	public, err := decodeLine(key, len(keyAlgorithm)+keyIDSize+ed25519.PublicKeySize)
 	if err != nil || string(public[:2]) != keyAlgorithm {
-		return "", errors.New("the built-in public key is not one of minisign")
+		return "", errors.New("the built-in public key must be a minisign key")
 	}
 	lines := strings.Split(string(bytes.ReplaceAll(signature, []byte("\r\n"), []byte("\n"))), "\n")
 	if len(lines) < 4 || !strings.HasPrefix(lines[0], untrustedComment) || !strings.HasPrefix(lines[2], trustedComment) {
-		return "", errors.New("the signature is not one of minisign")
+		return "", errors.New("the signature must be a minisign signature")
 	}
 	signed, err := decodeLine(lines[1], len(prehashedAlgorithm)+keyIDSize+ed25519.SignatureSize)
 	if err != nil {
@@ -77,7 +77,7 @@ func signedAt(comment string) (at time.Time, ok bool) {
 func decodeLine(line string, size int) ([]byte, error) {
 	data, err := base64.StdEncoding.Strict().DecodeString(strings.TrimSpace(line))
 	if err == nil && len(data) != size {
-		err = fmt.Errorf("it has %d bytes, not %d", len(data), size)
+		err = fmt.Errorf("must be %[2]d bytes long, not %[1]d", len(data), size)
 	}
 	return data, err
 }

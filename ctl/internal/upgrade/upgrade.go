@@ -136,7 +136,7 @@ func newestIn(sums string) (string, error) {
 		}
 	}
 	if newest == "" {
-		return "", errors.New("the list of releases names no version")
+		return "", errors.New("the list of releases contains no version")
 	}
 	return newest, nil
 }

@@ -1,21 +1,21 @@
 package watch
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Desktops and editors may use up a user's limit of watches. The hint contains the setting to raise.
 func TestNew_NamesTheLimit(t *testing.T) {
 	if dir := os.Getenv("WATCHED_DIR"); dir != "" { // in the namespace
 		_, err := New([]string{dir}, func(string) bool { return false })
-		var failed *Error
-		if errors.As(err, &failed) {
-			fmt.Println(failed, failed.Next)
+		if p := problem.From(err); p != nil {
+			fmt.Println(p, p.FixHint)
 		}
 		return
 	}

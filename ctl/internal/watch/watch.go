@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Limits of a watch.
@@ -69,31 +71,21 @@ func New(roots []string, ignored func(path string) bool) (*Watcher, error) {
 	return w, nil
 }
 
-// Error is a failure to watch folders. Next is the next step.
-type Error struct {
-	Err  error
-	Next string
-}
-
-func (e *Error) Error() string { return e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
-
 var errTooMany = fmt.Errorf("there are more than %d folders", maxFolders)
 
 // limitHint names a Linux limit that all programs of a user share.
-const limitHint = "end other programs that watch files, or raise the limit, such as: sudo sysctl fs.inotify.max_user_"
+const limitHint = "End other programs that watch files, or raise the limit, such as: sudo sysctl fs.inotify.max_user_"
 
 func failed(what string, err error) error {
-	e := &Error{fmt.Errorf("watch %s: %w", what, err), "check that the folder exists and that you may read it"}
+	e := &problem.Error{Code: "usage", Message: "watch " + what + ": " + err.Error(), Err: err,
+		FixHint: "Check that the folder exists and that you may read it."}
 	switch {
 	case errors.Is(err, errTooMany):
-		e.Next = "start the command in the app's folder"
+		e.FixHint = "Start the command in the app's folder."
 	case errors.Is(err, syscall.EMFILE):
-		e.Next = limitHint + "instances=1024"
+		e.FixHint = limitHint + "instances=1024."
 	case errors.Is(err, syscall.ENOSPC):
-		e.Next = limitHint + "watches=524288"
+		e.FixHint = limitHint + "watches=524288."
 	}
 	return e
 }

@@ -16,7 +16,7 @@ const maxFile = 64 << 10
 // maxToken is the maximum length of a token, in bytes. It also applies to a token in a backend's response.
 const maxToken = 4096
 
-// maxAccount and maxScope are the maximum lengths of an account id and a scope, in bytes.
+// maxAccount and maxScope are the maximum lengths of an account ID and a scope, in bytes.
 const (
 	maxAccount = 64
 	maxScope   = 256
@@ -44,7 +44,7 @@ type authFile struct {
 	BackendURL string  `json:"backendUrl"`
 }
 
-// parse parses auth.json. Its errors name fields but never contain their values.
+// parse parses auth.json. Its errors contain names of fields but never their values.
 func parse(data []byte) (Link, error) {
 	var f *authFile
 	if err := json.Unmarshal(data, &f); err != nil {
@@ -59,13 +59,13 @@ func parse(data []byte) (Link, error) {
 	}
 	switch {
 	case !tokenForm.MatchString(f.AuthToken) || len(f.AuthToken) > maxToken:
-		return Link{}, errors.New("field authToken is missing or is not a token")
+		return Link{}, errors.New("field authToken must be a token")
 	case !accountForm.MatchString(f.AccountID) || len(f.AccountID) > maxAccount:
-		return Link{}, errors.New("field accountId is missing or is not an account id")
+		return Link{}, errors.New("field accountId must be an account id")
 	case !scopeForm.MatchString(f.Scope) || len(f.Scope) > maxScope:
-		return Link{}, errors.New("field scope is not a scope")
+		return Link{}, errors.New("field scope must be a scope")
 	case !backendForm.MatchString(f.BackendURL) || len(f.BackendURL) > maxURL:
-		return Link{}, errors.New("field backendUrl is not an address")
+		return Link{}, errors.New("field backendUrl must be an address")
 	}
 	l := Link{
 		State: Linked, AuthToken: Secret(f.AuthToken), AccountID: f.AccountID, Tier: TierFree,
@@ -74,20 +74,21 @@ func parse(data []byte) (Link, error) {
 	var err error
 	if f.LinkedAt != "" {
 		if l.LinkedAt, err = time.Parse(time.RFC3339, f.LinkedAt); err != nil {
-			return Link{}, errors.New("field linkedAt is not a time")
+			return Link{}, errors.New("field linkedAt must be a time")
 		}
 	}
 	if f.ExpiresAt != nil && *f.ExpiresAt != "" {
 		at, err := time.Parse(time.RFC3339, *f.ExpiresAt)
 		if err != nil {
-			return Link{}, errors.New("field expiresAt is not a time")
+			return Link{}, errors.New("field expiresAt must be a time")
 		}
 		l.ExpiresAt = &at
 	}
 	return l, nil
 }
 
-// withBackend adds the backend's address to a file and leaves the other fields unchanged.
+// withBackend adds the backend's address to the content of a file and leaves the other fields
+// unchanged.
 func withBackend(before []byte, address string) ([]byte, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(before, &fields); err != nil {

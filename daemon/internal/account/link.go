@@ -1,6 +1,6 @@
 // Package account stores the account link: auth.json on disk and a snapshot in memory that follows every change of the
-// file. It decides whether an install is linked and to which backend. Creating a link and asking the backend whether
-// it is still valid are left to other packages.
+// file. It decides whether an install is linked and to which backend. Other packages create links and ask the backend
+// whether a link is still valid.
 package account
 
 import (
@@ -19,9 +19,10 @@ const (
 	Revoked State = "revoked"
 	// Expired means that a legacy token is past its own expiry time.
 	Expired State = "expired"
-	// Corrupt means that the file does not parse. It counts as not linked, and only a login or a logout replaces it.
+	// Corrupt means that the file cannot be parsed. The install is then not linked, and only a login or a logout
+	// replaces the file.
 	Corrupt State = "corrupt"
-	// OtherBackend means that the link was issued by a backend other than the requested one, or by an unknown one.
+	// OtherBackend means that another or an unknown backend issued the link.
 	OtherBackend State = "other_backend"
 )
 
@@ -56,8 +57,8 @@ type Verdict struct {
 	Err string
 }
 
-// sameBackend reports whether a token issued by minted may be sent to url. "embedded:" without an id matches every
-// embedded backend, because the id may not be known yet; a caller that sends a token resolves the id first.
+// sameBackend reports whether a token issued by minted may be sent to url. "embedded:" without an ID matches every
+// embedded backend, because the ID may not be known yet; a caller that sends a token resolves the ID first.
 func sameBackend(minted, url string) bool {
 	minted, url = strings.TrimRight(minted, "/"), strings.TrimRight(url, "/")
 	if url == "" {

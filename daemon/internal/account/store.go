@@ -16,15 +16,16 @@ import (
 	"github.com/service-dev/service/internal/textfile"
 )
 
-// settleTime is how long to wait for another program to finish writing a file that does not parse yet.
+// settleTime is how long to wait for another program to finish writing a file that cannot be parsed
+// yet.
 const settleTime = 100 * time.Millisecond
 
 // Options configure a Store.
 type Options struct {
 	// Dir is the state directory.
 	Dir string
-	// Backend returns the backend in use, ignoring the variables of any shell. It is added to a file without
-	// backendUrl. Nil means the embedded backend.
+	// Backend returns the backend in use, ignoring the variables of any shell. The store adds it to a file
+	// without backendUrl. Nil means the embedded backend.
 	Backend func() string
 	// Changed receives a value when auth.json may have changed (statefile.Watch). A nil channel disables this.
 	Changed <-chan struct{}
@@ -47,7 +48,7 @@ type Store struct {
 	link Link // the file's content, or a link that could not be saved
 	// unsaved is the reason why link could not be written; empty if it was written.
 	unsaved string
-	// exposed is the mode of auth.json while other users had access to it; 0 if they had no access.
+	// exposed is the mode that auth.json had while other users could access it; 0 if they could not.
 	exposed  fs.FileMode
 	revoked  map[Secret]bool
 	verified map[Secret]Verdict
@@ -55,7 +56,7 @@ type Store struct {
 	failed   chan struct{} // signals a failed write
 }
 
-// Open reads auth.json. If the file is unreadable, the link's state reports that; it is not an error.
+// Open reads auth.json. An unreadable file is not an error; the link's state reports it.
 func Open(o Options) *Store {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -114,8 +115,8 @@ func (s *Store) Unsaved() (Link, bool) {
 	return s.link, s.unsaved != ""
 }
 
-// flush retries writing the unsaved link; unsaved is false if there is none. That link takes precedence over the file
-// because it is the user's latest action. The caller holds s.writing.
+// flush tries again to write the unsaved link; unsaved is false if there is none. That link takes precedence over the
+// file, because it is the user's latest action. The caller holds s.writing.
 func (s *Store) flush() (unsaved bool) {
 	l, unsaved := s.Unsaved()
 	if unsaved && s.write(l) == nil {
@@ -147,7 +148,7 @@ func (s *Store) load(ctx context.Context) Link {
 	case <-time.After(settleTime):
 	}
 	if l = s.read(); l.State == Corrupt {
-		s.o.Log.Warn("failed to parse auth.json; the install counts as not linked", "err", l.Detail)
+		s.o.Log.Warn("failed to parse auth.json; this install is not linked", "err", l.Detail)
 	}
 	return l
 }
@@ -183,9 +184,9 @@ type origin struct {
 	backend string
 }
 
-// adopt completes a file without a backend, as another program may write it. The token belongs to the backend that is
-// in use when the file is first read. adopt records that in the file, so that a later setting does not send the token
-// to another backend. The token is not used until the file is written.
+// adopt adds the backend to a file without one, such as another program may write. The token belongs to the backend
+// that is in use when the file is first read. adopt records that in the file, so that a later setting does not send
+// the token to another backend. The token is not used until the file is written.
 func (s *Store) adopt(l Link, data, text []byte) Link {
 	again := s.first.token == l.AuthToken
 	if !again {
@@ -201,11 +202,11 @@ func (s *Store) adopt(l Link, data, text []byte) Link {
 			s.o.Log.Warn("failed to add the backend to auth.json, so its token is not used", "err", err)
 		}
 		l.State, l.AuthToken, l.BackendURL = OtherBackend, "", ""
-		l.Detail = "auth.json does not name the backend that issued its token, and the backend could not be added: " +
+		l.Detail = "auth.json does not contain the backend that issued its token, and the backend could not be added: " +
 			err.Error()
 		return l
 	}
-	s.o.Log.Info("added the backend to auth.json, which named none", "backend", l.BackendURL)
+	s.o.Log.Info("added the missing backend to auth.json", "backend", l.BackendURL)
 	return l
 }
 
@@ -224,7 +225,7 @@ func (s *Store) set(l Link) {
 	s.notifyWatchers()
 }
 
-// Current returns the snapshot, no matter which backend issued the link.
+// Current returns the snapshot, whichever backend issued the link.
 func (s *Store) Current() Link {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,7 +264,7 @@ func (s *Store) For(backendURL string) Link {
 	return l
 }
 
-// Save makes l the current link and writes it. Unknown fields of the file are kept. If the file cannot be written, Save
+// Save makes l the current link and writes it. It keeps unknown fields of the file. If the file cannot be written, Save
 // returns the reason, the link is used until the daemon exits, and Serve retries.
 func (s *Store) Save(l Link) error {
 	s.writing.Lock()
@@ -301,8 +302,8 @@ func (s *Store) write(l Link) error {
 	return err
 }
 
-// written reports a successful write to the watch, and returns err. Otherwise the watch could miss a change back to the
-// state it saw last, such as a removal right after the first Save.
+// written reports a successful write to the watch, and returns err. Without the report, the watch could miss a change
+// back to the state that it last saw, such as a removal right after the first Save.
 func (s *Store) written(data []byte, err error) error {
 	if err == nil && s.o.Wrote != nil {
 		s.o.Wrote(data)
@@ -338,7 +339,7 @@ func remember[V any](m map[Secret]V, token Secret, v V) {
 	m[token] = v
 }
 
-// MarkRevoked records that the backend responded to a token with 401. The file is kept.
+// MarkRevoked records that the backend rejected a token with 401. The file is kept.
 func (s *Store) MarkRevoked(token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -346,7 +347,7 @@ func (s *Store) MarkRevoked(token string) {
 	s.notifyWatchers()
 }
 
-// SetVerified stores the backend's verdict on a token.
+// SetVerified stores v, the backend's verdict on a token.
 func (s *Store) SetVerified(token string, v Verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -355,7 +356,7 @@ func (s *Store) SetVerified(token string, v Verdict) {
 }
 
 // Watch returns a channel that receives the snapshot immediately and after each change, until ctx ends. A slow receiver
-// gets only the latest one.
+// gets only the latest snapshot.
 func (s *Store) Watch(ctx context.Context) <-chan Link {
 	ch := make(chan Link, 1)
 	s.mu.Lock()

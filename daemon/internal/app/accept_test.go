@@ -13,6 +13,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/scenario"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // If a label changed and a frame was added, accepting only the label leaves the test failing because of the frame.
@@ -40,9 +41,9 @@ func TestReplay_AcceptsTheDifferencesOfOneStep(t *testing.T) {
 		code string
 		says string
 	}{
-		{map[string]any{"acceptSteps": []int{1000}}, scenario.CodeNotAccepted, "there is no step 1000"},
-		{map[string]any{"acceptSteps": []int{0}}, scenario.CodeNotAccepted, "there is no step 0"},
-		{map[string]any{"acceptSteps": []int{label, label + 1}}, scenario.CodeNotAccepted,
+		{map[string]any{"acceptSteps": []int{1000}}, problem.CodeNotAccepted, "there is no step 1000"},
+		{map[string]any{"acceptSteps": []int{0}}, problem.CodeNotAccepted, "there is no step 0"},
+		{map[string]any{"acceptSteps": []int{label, label + 1}}, problem.CodeNotAccepted,
 			fmt.Sprintf("step %d does not differ", label+1)},
 		{map[string]any{"acceptSteps": []int{label}, "accept": true}, "invalid_request", "acceptSteps"},
 	} {

@@ -14,7 +14,7 @@ const (
 	// within watchInterval that its sockets were replaced, and finishes its work.
 	handoverWait = 25 * time.Second
 	// lockWait is how long any other daemon waits. Clients hold the lock briefly to test it, and a stopping daemon
-	// releases it soon.
+	// soon releases it.
 	lockWait = 500 * time.Millisecond
 	// lockPoll is the interval between attempts to take the lock.
 	lockPoll = 50 * time.Millisecond
@@ -89,13 +89,13 @@ func isListening(path string) bool {
 	return true
 }
 
-// isActivated reports whether the socket at path is in use and belongs to the service manager.
+// isActivated reports whether this daemon uses the service manager's socket at path.
 func (h *instance) isActivated(path string) bool {
 	l := h.inherited[path]
 	return l != nil && (h.Control == net.Listener(l) || h.MCP == net.Listener(l))
 }
 
-// closeUnused closes the service manager's sockets that are not in use.
+// closeUnused closes the service manager's sockets that this daemon does not use.
 func (h *instance) closeUnused() {
 	for path, l := range h.inherited {
 		if !h.isActivated(path) {

@@ -19,6 +19,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/internal/adapterfile"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/test/ownadapter"
 )
 
@@ -131,7 +132,7 @@ func (l *locals) plugin(name string) pluginhost.PluginStatus {
 }
 
 func problemCode(err error) string {
-	var p *backend.Problem
+	var p *problem.Error
 	if !errors.As(err, &p) || p.FixHint == "" {
 		return ""
 	}
@@ -145,7 +146,7 @@ func TestOwnAdapter_IsUsedAndSupervisedLikeOurs(t *testing.T) {
 	dir := t.TempDir()
 	l := startLocals(t, dir)
 	own := session.LocalRequest{Project: "com.example.app", Transport: "my-glasses"}
-	if _, err := l.StartLocal(t.Context(), caller.Caller{}, own); problemCode(err) != backend.CodeUnknownTransport ||
+	if _, err := l.StartLocal(t.Context(), caller.Caller{}, own); problemCode(err) != problem.CodeUnknownTransport ||
 		!strings.Contains(err.Error(), "localsim") {
 		t.Fatalf("before it is added: %v", err)
 	}
@@ -161,7 +162,7 @@ func TestOwnAdapter_IsUsedAndSupervisedLikeOurs(t *testing.T) {
 		{Project: own.Project, Transport: own.Transport, Clock: backend.ClockVirtual},
 		{Project: own.Project, Transport: own.Transport, DeviceModel: "rayban_display"},
 	} {
-		if _, err := l.StartLocal(t.Context(), caller.Caller{}, refused); problemCode(err) != backend.CodeUnsupported {
+		if _, err := l.StartLocal(t.Context(), caller.Caller{}, refused); problemCode(err) != problem.CodeUnsupported {
 			t.Errorf("%+v: %v", refused, err)
 		}
 	}
@@ -210,8 +211,8 @@ func TestOwnAdapter_IsUsedAndSupervisedLikeOurs(t *testing.T) {
 	l.stop()
 	l = startLocals(t, dir)
 	_, err = l.Display(t.Context(), backend.Target{}, o.SessionID)
-	if problemCode(err) != backend.CodeAdapterUnavailable || !strings.Contains(err.Error(), "checksum") ||
-		l.plugin("my-glasses").State != pluginhost.Refused {
+	if problemCode(err) != problem.CodeAdapterUnavailable || !strings.Contains(err.Error(), "checksum") ||
+		l.plugin("my-glasses").State != problem.CodeRefused {
 		t.Errorf("after its file changed: %v, %+v", err, l.plugin("my-glasses"))
 	}
 	// Adding it again approves the new file, and the session continues. Once it is removed, the error says how
@@ -224,10 +225,10 @@ func TestOwnAdapter_IsUsedAndSupervisedLikeOurs(t *testing.T) {
 	if _, err := l.host.Remove("my-glasses"); err != nil {
 		t.Fatal(err)
 	}
-	for problemCode(err) != backend.CodeUnknownTransport { // until the session has noticed
+	for problemCode(err) != problem.CodeUnknownTransport { // until the session has noticed
 		_, err = l.Display(t.Context(), backend.Target{}, o.SessionID)
 	}
-	if _, err := l.StartLocal(t.Context(), caller.Caller{}, own); problemCode(err) != backend.CodeUnknownTransport ||
+	if _, err := l.StartLocal(t.Context(), caller.Caller{}, own); problemCode(err) != problem.CodeUnknownTransport ||
 		!strings.Contains(err.Error(), "was removed") {
 		t.Errorf("after its removal: %v", err)
 	}

@@ -13,31 +13,22 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/glasses"
-	controlv1 "github.com/service-dev/service/proto/control/v1"
+	"github.com/service-dev/service/proto/control"
+	"github.com/service-dev/service/test/controltest"
 )
 
 // tool calls a tool on behalf of a shell in cwd and decodes its structured answer.
 func (d *testDaemon) tool(t *testing.T, cwd, name, arguments string, into any) {
 	t.Helper()
-	stream, err := d.ctl.CallTool(t.Context(), &controlv1.CallToolRequest{Name: name, Arguments: arguments,
-		Caller: &controlv1.Caller{Cwd: []byte(cwd)}})
+	r, err := controltest.Tool(t.Context(), d.ctl.As(control.Caller{Cwd: cwd}), name, arguments)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %v", name, err)
 	}
-	for {
-		r, err := stream.Recv()
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if res := r.GetResult(); res != nil {
-			if res.GetIsError() {
-				t.Fatalf("%s: %s", name, res.GetStructured())
-			}
-			if err := json.Unmarshal([]byte(res.GetStructured()), into); err != nil {
-				t.Fatal(err)
-			}
-			return
-		}
+	if r.IsError {
+		t.Fatalf("%s: %s", name, r.Structured)
+	}
+	if err := json.Unmarshal(r.Structured, into); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -117,7 +117,7 @@ func TestAssistant_RunsAlikeEveryTime(t *testing.T) {
 		}
 	}
 	recording := filepath.Join(dir, "recording", "shopping.json")
-	if _, err := scenario.New(l, l).Record(t.Context(),
+	if _, err := scenario.New(l).Record(t.Context(),
 		scenario.RecordRequest{Files: ours, SessionID: id, Path: recording}); err != nil {
 		t.Fatal(err)
 	}

@@ -18,9 +18,9 @@ import (
 // count. The linker sets it; shipped builds contain neither this file nor the variable.
 var soakDir string
 
-// systemClock returns the system's time plus the number of seconds in the file "clock". It shifts both the wall and the
-// monotonic reading, so durations jump too. That is a harder test than setting the wall clock and resembles a suspended
-// machine.
+// systemClock returns the system's time plus the number of seconds in the file "clock". It shifts the wall clock and
+// the monotonic reading, so durations jump too. This resembles a suspended machine and is a harder test than setting
+// only the wall clock.
 func systemClock() time.Time {
 	now := time.Now()
 	data, err := os.ReadFile(filepath.Join(soakDir, "clock"))

@@ -6,13 +6,14 @@ import (
 	"sync"
 )
 
-// component is a piece of the daemon that runs until its context ends.
+// component is a part of the daemon that runs until its context ends.
 type component struct {
 	name  string
 	serve func(context.Context) error
 }
 
-// componentTracker tracks the running components, so that a shutdown error can name the ones that do not stop.
+// componentTracker tracks the running components, so that a shutdown error can list the components that did
+// not stop.
 type componentTracker struct {
 	mu    sync.Mutex
 	names []string

@@ -35,8 +35,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/telemetry"
 	"github.com/service-dev/service/daemon/internal/tools"
 	"github.com/service-dev/service/docs"
-	"github.com/service-dev/service/docs/search"
 	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
@@ -47,9 +47,9 @@ type daemon struct {
 	level        *slog.LevelVar
 	now          func() time.Time
 	notify       Notifier
-	keepsRunning bool // do not stop when idle, because the daemon would not be started again
+	keepsRunning bool // keep running when idle, because nothing would start the daemon again
 	program      program
-	blocked      *backend.Problem // why adapters and sockets are unavailable; nil outside a sandbox
+	blocked      *problem.Error // why adapters and sockets are unavailable; nil outside a sandbox
 
 	install  *identity.Install
 	files    *statefile.Watch
@@ -95,16 +95,14 @@ func compose(o Options, paths rendezvous.Paths, log *slog.Logger, level *slog.Le
 	}
 	p.fonts = fontstore.Open(fontstore.Options{StateDir: paths.Dir, Use: p.host.UseFonts, Log: log, Now: o.Now})
 	p.recorder.Started()
-	f := facade{p}
 	p.control = control.New(control.Options{
 		About: control.About{
 			Version: buildinfo.Version, PID: os.Getpid(), Started: o.Now(), Managed: o.Managed, SocketActivated: o.activated,
 			Paths: paths, Program: p.program.path,
 		},
-		Accounts: f, Logins: f, Consents: f, Telemetry: f, Tools: p.tools, Fonts: p.fonts, Glasses: f, Adapters: f, System: f,
-		LocalAccounts: f,
-		ClientIO:      p.clients.ForToken,
-		Log:           log, Now: o.Now,
+		Daemon: facade{p}, Tools: p.tools, Fonts: p.fonts,
+		ClientIO: p.clients.ForToken,
+		Log:      log, Now: o.Now,
 	})
 	return p, nil
 }
@@ -133,15 +131,13 @@ func (d *daemon) assemble() (err error) {
 	d.recorder = d.newRecorder()
 	d.clients = clientio.NewRegistry()
 	d.link = link.New(link.Options{
-		Backend: d.host, Embedder: d.host, Accounts: d.accounts, Unsaved: d.accounts, Watch: d.accounts,
-		Codes: d.issuedCodes(), Config: d.config, Record: d.recorder, InstallID: d.install.ID(), Log: d.log, Now: d.now,
+		Backend: d.host, Accounts: d.accounts,
+		Codes: d.issuedCodes(), Config: d.config.Current, Record: d.recorder, InstallID: d.install.ID(), Log: d.log, Now: d.now,
 	})
 	d.assembleSessions()
 	d.tools = tools.New(tools.Options{
 		Links: d.link, Accounts: facade{d}, Browser: browser{}, Telemetry: d.recorder, Now: d.now,
-		Sessions: d.sessions, Scenarios: scenario.New(d.sessions,
-			d.sessions), Docs: search.Bundled{}, Scaffold: d.host, Records: d.host,
-		Transports: d.host,
+		Sessions: d.sessions, Scenarios: scenario.New(d.sessions), Records: d.host, Transports: d.host,
 	})
 	d.gate = mcpgate.New(mcpgate.Options{
 		Catalogue: d.tools, Pages: docs.Pages(), Version: buildinfo.Version, Admit: control.CheckPeer,
@@ -150,7 +146,7 @@ func (d *daemon) assemble() (err error) {
 	return nil
 }
 
-// ownBackend returns the backend for calls whose environment names none.
+// ownBackend returns the backend for calls whose environment sets none.
 func (d *daemon) ownBackend() string {
 	b, _ := d.config.Current().Backend(caller.Caller{}) // cannot fail without an environment
 	return b.URL
@@ -168,7 +164,7 @@ func (d *daemon) issuedCodes() link.IssuedCodes {
 func (d *daemon) assembleSessions() {
 	d.pairs = pairs.Open(d.paths.Dir, d.now, d.log)
 	o := session.Options{
-		StateDir: d.paths.Dir, Backend: d.host, Secrets: d.host, Events: d.host, Live: d.host, Scripts: d.host,
+		StateDir: d.paths.Dir, Backend: d.host,
 		Log: d.log, Now: d.now, Pairs: d.pairs,
 	}
 	if d.blocked != nil {
@@ -212,8 +208,8 @@ func (d *daemon) background() []component {
 	return append(list, d.further...)
 }
 
-// serveSessions runs the app server, the sessions, the other given components, which may use adapters while stopping,
-// and the adapters. The adapters stop last.
+// serveSessions runs the app server, the sessions, the components in others, and the adapters. The adapters stop
+// last, because others may use them while they stop.
 func (d *daemon) serveSessions(ctx context.Context, others ...component) error {
 	hosting, endHost := context.WithCancel(context.WithoutCancel(ctx))
 	defer endHost()
@@ -230,7 +226,8 @@ func (d *daemon) serveSessions(ctx context.Context, others ...component) error {
 	return errors.Join(err, host.Wait())
 }
 
-// runBackground runs the background components until ctx ends. It closes the channel when all of them have stopped.
+// runBackground runs the background components until ctx ends. It closes the returned channel when all of them have
+// stopped.
 func (d *daemon) runBackground(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	var all errgroup.Group

@@ -19,6 +19,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/control"
 	"github.com/service-dev/service/daemon/internal/pluginhost"
 	"github.com/service-dev/service/daemon/internal/statefile"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // The states of a check.
@@ -78,7 +79,7 @@ func (d *daemon) checkDirectory() control.Check {
 // disk.
 func checkWritable(dir string) error {
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
-		return cmp.Or(err, fmt.Errorf("%s is not a directory", dir))
+		return cmp.Or(err, fmt.Errorf("%s must be a directory", dir))
 	}
 	f, err := os.CreateTemp(dir, ".doctor.tmp-*") // statefile.Sweep deletes files of this name, too
 	if err != nil {
@@ -95,7 +96,7 @@ func (d *daemon) checkTelemetry(ctx context.Context) control.Check {
 	err := checkAppendable(s.LogFile)
 	dir := filepath.Dir(s.LogFile)
 	for _, dir := range []string{dir, filepath.Join(dir, "spool")} {
-		if e := checkWritable(dir); !errors.Is(e, fs.ErrNotExist) { // the first event creates it
+		if e := checkWritable(dir); !errors.Is(e, fs.ErrNotExist) { // the first event creates the directory
 			err = errors.Join(err, e)
 		}
 	}
@@ -106,7 +107,7 @@ func (d *daemon) checkTelemetry(ctx context.Context) control.Check {
 		return warning(name, s.LastError,
 			"Do nothing: the daemon tries again. `servicectl telemetry status` shows more.")
 	}
-	return passed(name, fmt.Sprintf("%d events wait; the log is %s", s.Waiting, s.LogFile))
+	return passed(name, fmt.Sprintf("%d events are waiting; the log is %s", s.Waiting, s.LogFile))
 }
 
 // checkAppendable returns an error if the file cannot be appended to. It returns nil if the file does not exist yet.
@@ -118,7 +119,7 @@ func checkAppendable(path string) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is not a regular file", path)
+		return fmt.Errorf("%s must be a regular file", path)
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
@@ -127,8 +128,8 @@ func checkAppendable(path string) error {
 	return f.Close()
 }
 
-// checkProgram checks that a client could start this daemon again. damaged reports whether the files in its folder
-// differ from the manifest.
+// checkProgram checks that a client could start this daemon again. damaged reports whether the files in its
+// directory differ from the manifest.
 func checkProgram(p program, damaged bool) control.Check {
 	const name = "daemon's program"
 	switch {
@@ -137,7 +138,7 @@ func checkProgram(p program, damaged bool) control.Check {
 			"Do nothing if you upgraded the service; otherwise install it again.")
 	case p.isReplaced() && damaged && !p.isElsewhere():
 		return warning(name, p.path+" was changed after the daemon started, and may be damaged",
-			"Do not restart the daemon before the other checks are fine.")
+			"Do not restart the daemon until the other checks pass.")
 	case p.isReplaced():
 		return warning(name, p.path+" was replaced after the daemon started",
 			"Run `servicectl daemon restart`, or wait until this one has been idle for a while; connected agents continue "+
@@ -148,9 +149,9 @@ func checkProgram(p program, damaged bool) control.Check {
 
 func (d *daemon) checkConfig(ctx context.Context) control.Check {
 	const name = "configuration"
-	if problem := d.configProblem(); problem != "" {
-		return warning(name, problem+"; the last valid settings stay in use",
-			"Correct config.yaml, or remove it for the defaults.")
+	if refused := d.configProblem(); refused != "" {
+		return warning(name, refused+"; the previous valid settings stay in use",
+			"Correct config.yaml, or remove it to use the defaults.")
 	}
 	b, err := d.backendOf(ctx)
 	if err != nil {
@@ -197,8 +198,8 @@ func (d *daemon) checkConsent(ctx context.Context) control.Check {
 	return passed(name, fmt.Sprintf("%s; %s", state, detail))
 }
 
-// checkAdapters reports on the adapters without running them. wrong maps adapters to faults of their files. A fault
-// shared by several adapters, because they are the same file, is reported once.
+// checkAdapters reports on the adapters without running them. wrong maps adapters to faults of their files. It
+// reports a fault of several adapters only once if they are the same file.
 func checkAdapters(list []pluginhost.PluginStatus, wrong map[string]error, now time.Time) []control.Check {
 	sharing := map[string][]string{} // names of adapters by fault
 	for _, s := range list {
@@ -248,16 +249,16 @@ func (d *daemon) checkBackend(ctx context.Context) control.Check {
 	const name = "backend"
 	b, err := d.backendOf(ctx)
 	if err != nil {
-		return failure(name, "not checked: its address cannot be used", "Correct the configuration.")
+		return failure(name, "not checked: its address is invalid", "Correct the configuration.")
 	}
 	h, err := d.host.Health(ctx, backend.Target{BaseURL: b.URL, InstallID: d.install.ID()})
 	if err != nil {
 		fix := "Check the network and the backend address, then try again."
-		var problem *backend.Problem
-		if errors.As(err, &problem) {
-			fix = cmp.Or(problem.FixHint, fix)
+		var refused *problem.Error
+		if errors.As(err, &refused) {
+			fix = cmp.Or(refused.FixHint, fix)
 		}
-		if problem != nil && problem.Code == backend.CodeAdapterUnavailable && d.isUpgrading() {
+		if refused != nil && refused.Code == problem.CodeAdapterUnavailable && d.isUpgrading() {
 			return warning(name, err.Error(), fix)
 		}
 		return failure(name, err.Error(), fix)
@@ -270,7 +271,7 @@ func (d *daemon) checkBackend(ctx context.Context) control.Check {
 	return c
 }
 
-// checkLink asks the backend about the token.
+// checkLink asks the backend whether it accepts the token.
 func (d *daemon) checkLink(ctx context.Context) control.Check {
 	const name = "account link"
 	switch l := (facade{d}).Verify(ctx); {
@@ -278,7 +279,7 @@ func (d *daemon) checkLink(ctx context.Context) control.Check {
 		return passed(name, "no account is linked")
 	case l.State == account.OtherBackend:
 		return warning(name, "the link belongs to "+backend.DisplayName(l.BackendURL),
-			"Run `servicectl login --replace` to link at this backend, which replaces that link.")
+			"Run `servicectl login --replace` to replace that link with one at this backend.")
 	case !l.Linked():
 		return failure(name, "the link is "+string(l.State), "Run `servicectl login` to link again.")
 	case !l.Verified.OK:

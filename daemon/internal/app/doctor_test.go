@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/pluginhost"
-	controlv1 "github.com/service-dev/service/proto/control/v1"
+	"github.com/service-dev/service/proto/control"
+	"github.com/service-dev/service/test/controltest"
 )
 
 // TestDoctorSeesWhatStopsTheSwitches checks that doctor reports every cause that makes decline-privacy and purge fail,
@@ -28,11 +29,11 @@ func TestDoctorSeesWhatStopsTheSwitches(t *testing.T) {
 		spoil             func() error
 		asRoot            bool // whether it is a failure for root as well
 	}{
-		{"spool is a file", "telemetry", "spool is not a directory",
+		{"spool is a file", "telemetry", "spool must be a directory",
 			func() error { return os.WriteFile(at("spool"), nil, 0o600) }, true},
-		{"spool leads elsewhere", "telemetry", "spool is not a directory",
+		{"spool leads elsewhere", "telemetry", "spool must be a directory",
 			func() error { return os.Symlink(t.TempDir(), at("spool")) }, true},
-		{"log is a directory", "telemetry", "events.jsonl is not a regular file",
+		{"log is a directory", "telemetry", "events.jsonl must be a regular file",
 			func() error { return os.Mkdir(at("events.jsonl"), 0o700) }, true},
 		{"telemetry cannot be written to", "telemetry", "permission denied", lock(at()), false},
 		{"state directory cannot be written to", "state directory", "permission denied", lock(d.paths.Dir), false},
@@ -56,18 +57,18 @@ func TestDoctorSeesWhatStopsTheSwitches(t *testing.T) {
 			if err := c.spoil(); err != nil {
 				t.Fatal(err)
 			}
-			r, err := d.ctl.Doctor(t.Context(), &controlv1.DoctorRequest{})
+			r, err := controltest.Call(t.Context(), d.ctl, control.RunDoctor, control.None{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			seen := false
-			for _, check := range r.GetChecks() {
-				if check.GetName() == c.check {
-					seen = check.GetState() == "fail" && strings.Contains(check.GetDetail(), c.says) && check.GetFix() != ""
+			for _, check := range r.Checks {
+				if check.Name == c.check {
+					seen = check.State == "fail" && strings.Contains(check.Detail, c.says) && check.Fix != ""
 				}
 			}
 			if !seen {
-				t.Errorf("doctor does not report the fault: %v", r.GetChecks())
+				t.Errorf("doctor does not report the fault: %v", r.Checks)
 			}
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/control"
 	"github.com/service-dev/service/daemon/internal/link"
 	"github.com/service-dev/service/daemon/internal/pairs"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // facade implements the interfaces of control and tools by calling the components. It contains no decisions.
@@ -30,7 +31,7 @@ func (f facade) Link(ctx context.Context) account.Link {
 	return f.d.accounts.For(f.d.resolved(b))
 }
 
-// resolved returns the URL of a backend; for a running embedded backend it includes the id.
+// resolved returns the URL of a backend; for a running embedded backend it includes the ID.
 func (d *daemon) resolved(b config.Backend) string {
 	if b.Kind != config.KindEmbedded {
 		return b.URL
@@ -86,21 +87,18 @@ func (f facade) Open(ctx context.Context, url string) (opened bool, reason strin
 	return clientio.Open(ctx, caller.From(ctx), url)
 }
 
-// codeNotEmbedded is the error code for a call that only the embedded backend supports.
-const codeNotEmbedded = "not_embedded"
-
 // requireEmbedded returns an error unless the caller uses the embedded backend, whose accounts belong to this user.
 func (f facade) requireEmbedded(ctx context.Context) error {
 	b, err := f.d.backendOf(ctx)
 	if err != nil {
-		return &backend.Problem{Code: "invalid_request", Message: err.Error(),
+		return &problem.Error{Code: "invalid_request", Message: err.Error(),
 			FixHint: "Correct SERVICE_BACKEND_URL or config.yaml."}
 	}
 	if b.Kind == config.KindEmbedded {
 		return nil
 	}
-	return &backend.Problem{
-		Code: codeNotEmbedded, Message: "this shell uses the backend " + b.URL + ", which keeps its accounts itself",
+	return &problem.Error{
+		Code: problem.CodeNotEmbedded, Message: "this shell uses the backend " + b.URL + ", which manages its own accounts",
 		FixHint: "Ask for a new password on its page " + b.URL + forgotPath + ".",
 	}
 }
@@ -148,7 +146,7 @@ func (f facade) RemovePlugin(_ context.Context, name string) (control.Plugin, er
 	return control.Plugin(s), err
 }
 
-// Load returns the current load. It does not count browser sessions, because a backend keeps them.
+// Load returns the current load. It does not count browser sessions, because a backend hosts them.
 func (f facade) Load() control.Load {
 	return control.Load{
 		MCPClients: f.d.gate.Clients(), Sessions: f.d.sessions.LocalCount(), Polling: f.d.link.Polling(),
@@ -165,7 +163,8 @@ func (f facade) unclearedGlasses() (names []string) {
 	return names
 }
 
-// configProblem returns why the current config.yaml is not in use, or "" if it is in use.
+// configProblem returns the reason why the current config.yaml is not in use, or "" if it is in
+// use.
 func (d *daemon) configProblem() string {
 	if err := d.config.Problem(); err != nil {
 		return err.Error()

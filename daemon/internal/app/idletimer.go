@@ -10,8 +10,8 @@ type idleTimer struct {
 	limit time.Duration
 }
 
-// over reports whether the limit was reached. It calls adapters only a few times per limit, because adapters makes a
-// call to another process.
+// over reports whether the daemon has been idle for the limit. It calls the function adapters only a few times per
+// limit, because each call involves another process.
 func (i *idleTimer) over(now time.Time, calls int64, busy bool, adapters func() bool) bool {
 	if busy || calls != i.calls {
 		i.since, i.calls = now, calls

@@ -14,8 +14,8 @@ import (
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
-// InProcess serves one agent on in and out when a sandbox forbids the daemon's sockets. It neither takes the lock nor
-// starts adapters, because a daemon may be running at the same time. It returns when in or ctx ends.
+// InProcess serves one agent on in and out, for a sandbox that forbids the daemon's sockets. It neither takes the
+// lock nor starts adapters, because a daemon may be running at the same time. It returns when in or ctx ends.
 func InProcess(ctx context.Context, o Options, in io.Reader, out io.Writer) error {
 	paths, err := statePaths(o.Dir)
 	if err != nil {
@@ -24,7 +24,7 @@ func InProcess(ctx context.Context, o Options, in io.Reader, out io.Writer) erro
 	if o.Now == nil {
 		o.Now = systemClock
 	}
-	// The sandbox may forbid writing to the directory as well; calls that need it then fail.
+	// The sandbox may also forbid writing to the directory; calls that need the directory then fail.
 	log := slog.New(slog.NewTextHandler(o.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: redact}))
 	p, err := composeInProcess(o, paths, log, &slog.LevelVar{})
 	if err != nil {

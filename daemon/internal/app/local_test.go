@@ -224,7 +224,7 @@ func runMinute(t testing.TB, l *locals, path string) (scenario.Report, string, t
 	begin, on := counter()
 	a := attach(t, o, true, begin, on)
 	began := time.Now()
-	report, err := scenario.New(l, l).Run(t.Context(), scenario.Request{Files: ours, SessionID: o.SessionID, Path: path})
+	report, err := scenario.New(l).Run(t.Context(), scenario.Request{Files: ours, SessionID: o.SessionID, Path: path})
 	took := time.Since(began)
 	if err != nil {
 		t.Fatal(err)

@@ -215,7 +215,7 @@ func TestControlAnswers(t *testing.T) {
 			t.Errorf("%s: %v", typ, err)
 		}
 	}
-	if _, _, err := l.Advance(t.Context(), o.SessionID, 5); err == nil || !strings.Contains(err.Error(), "time is real") {
+	if _, _, err := l.Advance(t.Context(), o.SessionID, 5); err == nil || !strings.Contains(err.Error(), "cannot be advanced") {
 		t.Errorf("Advance in real time: %v, want it refused", err)
 	}
 }

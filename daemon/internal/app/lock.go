@@ -32,16 +32,18 @@ type instance struct {
 	Control, MCP net.Listener
 }
 
-// daemonRecord is the content of daemon.json, for users and for clients that report an unresponsive daemon.
+// daemonRecord is the content of daemon.json. Users read it, and clients before they connect.
 type daemonRecord struct {
-	PID         int       `json:"pid"`
-	Version     string    `json:"version"`
-	ProtocolMin int       `json:"protocolMin"`
-	ProtocolMax int       `json:"protocolMax"`
-	StartedAt   time.Time `json:"startedAt"`
-	Managed     bool      `json:"managed"`
-	Control     string    `json:"controlSocket"`
-	MCP         string    `json:"mcpSocket"`
+	PID        int       `json:"pid"`
+	Version    string    `json:"version"`
+	ControlMin int       `json:"controlProtocolMin"`
+	ControlMax int       `json:"controlProtocolMax"`
+	MCPMin     int       `json:"mcpProtocolMin"`
+	MCPMax     int       `json:"mcpProtocolMax"`
+	StartedAt  time.Time `json:"startedAt"`
+	Managed    bool      `json:"managed"`
+	Control    string    `json:"controlSocket"`
+	MCP        string    `json:"mcpSocket"`
 }
 
 // acquire locks the directory, then opens the sockets or adopts the service manager's sockets. It never touches the
@@ -62,6 +64,8 @@ func acquire(ctx context.Context, p rendezvous.Paths, o Options, started time.Ti
 		_ = h.lock.Unlock()
 		return nil, fmt.Errorf("read the lock: %w", err)
 	}
+	// The record of a daemon that was killed must not be taken for this one's.
+	_ = os.Remove(filepath.Join(p.Run, rendezvous.DaemonRecord))
 	if err := h.open(o.Managed, started); err != nil {
 		h.release()
 		return nil, err
@@ -83,9 +87,10 @@ func (h *instance) open(managed bool, started time.Time) (err error) {
 		return err
 	}
 	data, err := json.MarshalIndent(daemonRecord{
-		PID: os.Getpid(), Version: buildinfo.Version, ProtocolMin: rendezvous.ProtocolMin,
-		ProtocolMax: rendezvous.ProtocolMax,
-		StartedAt:   started.UTC(), Managed: managed, Control: h.paths.Control, MCP: h.paths.MCP,
+		PID: os.Getpid(), Version: buildinfo.Version,
+		ControlMin: rendezvous.ControlProtocolMin, ControlMax: rendezvous.ControlProtocolMax,
+		MCPMin: rendezvous.MCPProtocolMin, MCPMax: rendezvous.MCPProtocolMax,
+		StartedAt: started.UTC(), Managed: managed, Control: h.paths.Control, MCP: h.paths.MCP,
 	}, "", "  ")
 	if err != nil {
 		return err
@@ -133,8 +138,8 @@ func (h *instance) isGone() bool {
 }
 
 // isReplaced reports whether the socket at the path is not the one that the daemon created. The socket's inode is not
-// reused while the daemon listens. Windows cannot open a socket to compare it, so only a missing socket is reported
-// there.
+// reused while the daemon listens. On Windows, sockets cannot be opened for comparison, so only a missing socket is
+// reported.
 func isReplaced(path string, made map[string]os.FileInfo) bool {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -169,7 +174,7 @@ func (h *instance) release() {
 }
 
 // removeAdapterDirs empties the adapters' directory. If the path of that directory is too long for sockets, it also
-// deletes the directory with a short path that is used instead.
+// deletes the directory with a short path that replaces it.
 func (h *instance) removeAdapterDirs() {
 	adapters := h.paths.Adapters()
 	removeEntries(adapters)
@@ -187,7 +192,7 @@ func removeEntries(dir string) {
 	}
 }
 
-// runningPID returns the pid of the running daemon, or 0 if it is unknown.
+// runningPID returns the PID of the running daemon, or 0 if it is unknown.
 func runningPID(p rendezvous.Paths) int {
 	var r daemonRecord
 	data, err := os.ReadFile(filepath.Join(p.Run, rendezvous.DaemonRecord))

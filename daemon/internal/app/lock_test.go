@@ -57,7 +57,7 @@ func TestDirectories(t *testing.T) {
 		"0777":    {func(_ *testing.T, d string) { os.Mkdir(d, 0o700); os.Chmod(d, 0o777) }, "other users can write"},
 		"0770":    {func(_ *testing.T, d string) { os.Mkdir(d, 0o700); os.Chmod(d, 0o770) }, "other users can write"},
 		"a link":  {func(t *testing.T, d string) { os.Symlink(t.TempDir(), d) }, "symbolic link"},
-		"a file":  {func(_ *testing.T, d string) { os.WriteFile(d, nil, 0o600) }, "it is a file"},
+		"a file":  {func(_ *testing.T, d string) { os.WriteFile(d, nil, 0o600) }, " is a file"},
 		"run 0777": {func(_ *testing.T, d string) { os.MkdirAll(d+"/run", 0o700); os.Chmod(d+"/run", 0o777) },
 			"other users can write"},
 		"run a link": {func(t *testing.T, d string) { os.Mkdir(d, 0o700); os.Symlink(t.TempDir(), d+"/run") },

@@ -29,7 +29,7 @@ func openLog(p rendezvous.Paths, level slog.Leveler, also io.Writer) (*slog.Logg
 	return slog.New(handler), f, nil
 }
 
-// logFile is a log that is also rotated while it is open, because a managed daemon may run for months.
+// logFile is a log that is rotated even while it is open, because a managed daemon may run for months.
 type logFile struct {
 	path string
 	mu   sync.Mutex

@@ -7,19 +7,20 @@ import (
 	"os"
 	"strings"
 
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/control"
 	"github.com/service-dev/service/internal/outbound"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // outbound returns the settings for requests over HTTPS.
 func (d *daemon) outbound() outbound.Settings { return d.config.Current().Outbound }
 
-// explain adds to a failure to reach a backend which of the caller's variables the daemon does not use, and which
-// setting to use instead. Other failures, such as a sandbox that forbids the connection, keep their own hint.
-func (d *daemon) explain(ctx context.Context, address string, p *backend.Problem) {
+// explain extends p, a failure to reach a backend, with the caller's variable that the daemon does not use, and
+// with the setting to use instead. Other failures, such as a sandbox that forbids the connection, keep their own
+// hint.
+func (d *daemon) explain(ctx context.Context, address string, p *problem.Error) {
 	if p.HTTPStatus != 0 || !p.Retryable && !p.Untrusted {
 		return
 	}
@@ -33,8 +34,8 @@ func (d *daemon) explain(ctx context.Context, address string, p *backend.Problem
 	}
 }
 
-// checkNetwork reports how calls leave this machine, and which of the caller's variables would change that. Such
-// variables are a problem only if the backend cannot be reached.
+// checkNetwork reports the proxy and certificates that calls use, and the caller's variables that would change
+// them. Such variables are a problem only if the backend cannot be reached.
 func (d *daemon) checkNetwork(ctx context.Context, reached bool) control.Check {
 	const name = "proxy and certificates"
 	b, err := d.backendOf(ctx)

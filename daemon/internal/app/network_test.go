@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/config"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Only a failure that the caller's variables could explain gets a different hint.
@@ -24,14 +24,14 @@ func TestExplain_KeepsHintsOfOtherFailures(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		env  map[string]string
-		p    backend.Problem
+		p    problem.Error
 		want string
 	}{
-		{"no connection", remote, backend.Problem{Retryable: true}, "https_proxy: 'http://p.test:1'"},
-		{"certificate", remote, backend.Problem{Untrusted: true}, "ca_file: '/ca.pem'"},
-		{"forbidden by a sandbox, or by a proxy", remote, backend.Problem{}, "own hint"},
-		{"answer", remote, backend.Problem{Retryable: true, HTTPStatus: 502}, "own hint"},
-		{"proxy of a sandbox", map[string]string{"HTTPS_PROXY": "http://127.0.0.1:1"}, backend.Problem{Retryable: true},
+		{"no connection", remote, problem.Error{Retryable: true}, "https_proxy: 'http://p.test:1'"},
+		{"certificate", remote, problem.Error{Untrusted: true}, "ca_file: '/ca.pem'"},
+		{"forbidden by a sandbox, or by a proxy", remote, problem.Error{}, "own hint"},
+		{"answer", remote, problem.Error{Retryable: true, HTTPStatus: 502}, "own hint"},
+		{"proxy of a sandbox", map[string]string{"HTTPS_PROXY": "http://127.0.0.1:1"}, problem.Error{Retryable: true},
 			"own hint"},
 	} {
 		p := c.p

@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
-// readyPipe is the pipe on which the client that started this daemon waits for one line. Its file may be nil.
+// readyPipe is the pipe on which the client that started this daemon waits for one line. file may be nil.
 type readyPipe struct{ file *os.File }
 
 // openReadyPipe takes over the descriptor, so that adapters inherit neither the descriptor nor its environment
@@ -32,7 +32,7 @@ func openReadyPipe() *readyPipe {
 // ok reports that both sockets accept requests.
 func (r *readyPipe) ok() { r.say("ready") }
 
-// failed reports why the daemon did not start. It has no effect after ok.
+// failed reports that the daemon did not start because of err. It has no effect after ok.
 func (r *readyPipe) failed(err error) {
 	r.say("error: " + strings.Join(strings.Fields(err.Error()), " "))
 }

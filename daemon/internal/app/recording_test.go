@@ -22,6 +22,7 @@ import (
 	"github.com/service-dev/service/glasses"
 	file "github.com/service-dev/service/glasses/scenario"
 	"github.com/service-dev/service/internal/clientio/local"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // noTelemetry discards all events.
@@ -36,7 +37,7 @@ type agent struct {
 }
 
 func newAgent(t *testing.T, l *locals) *agent {
-	return &agent{t, tools.New(tools.Options{Sessions: l.Manager, Scenarios: scenario.New(l, l), Telemetry: noTelemetry{},
+	return &agent{t, tools.New(tools.Options{Sessions: l.Manager, Scenarios: scenario.New(l), Telemetry: noTelemetry{},
 		Now: time.Now})}
 }
 
@@ -245,13 +246,13 @@ func TestReplay_AcceptKeepsTheClaims(t *testing.T) {
 		s.Steps[i].ExpectDisplay.Text = []string{"Never"}
 	})
 	if answer, raw := a.replay(start().SessionID, dir, map[string]any{"accept": true}); answer.Code !=
-		scenario.CodeNotAccepted || !strings.Contains(answer.Message, "Never") {
+		problem.CodeNotAccepted || !strings.Contains(answer.Message, "Never") {
 		t.Errorf("accepting despite a failed expectation: %s; want not_accepted", raw)
 	}
 	o := start()
 	a.call("setDevice", o.SessionID, map[string]any{"deviceModel": "even_g1"})
 	if answer, raw := a.replay(o.SessionID, dir, map[string]any{"accept": true}); answer.Code !=
-		scenario.CodeNotAccepted || !strings.Contains(answer.Message, "even_g1") {
+		problem.CodeNotAccepted || !strings.Contains(answer.Message, "even_g1") {
 		t.Errorf("accepting on another device model: %s; want not_accepted", raw)
 	}
 }

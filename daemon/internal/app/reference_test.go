@@ -17,7 +17,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/consent"
 	"github.com/service-dev/service/daemon/internal/identity"
 	"github.com/service-dev/service/docs"
-	controlv1 "github.com/service-dev/service/proto/control/v1"
+	"github.com/service-dev/service/proto/control"
+	"github.com/service-dev/service/test/controltest"
 )
 
 // documentedFiles returns the path patterns that the reference page of the state directory lists.
@@ -49,23 +50,13 @@ func TestStateReferenceNamesEveryFile(t *testing.T) {
 	page, documented := documentedFiles(t)
 	d := start(t, short(t), Options{})
 	for _, tool := range []string{"startLocalSimulation", "createSimulatorSession"} {
-		stream, err := d.ctl.CallTool(t.Context(), &controlv1.CallToolRequest{
-			Name: tool,
-			Caller: &controlv1.Caller{
-				Cwd: []byte(t.TempDir()), Env: map[string]string{"SERVICE_NO_AUTO_OPEN": "1"},
-			},
-		})
-		for err == nil {
-			var r *controlv1.CallToolResponse
-			if r, err = stream.Recv(); err == nil && r.GetResult() != nil {
-				break
-			}
-		}
-		if err != nil {
+		who := control.Caller{Cwd: t.TempDir(), Env: map[string]string{"SERVICE_NO_AUTO_OPEN": "1"}}
+		if _, err := controltest.Tool(t.Context(), d.ctl.As(who), tool, "{}"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := d.ctl.SetConsent(t.Context(), &controlv1.SetConsentRequest{State: "declined"}); err != nil {
+	if _, err := controltest.Call(t.Context(), d.ctl, control.SetConsent,
+		control.ConsentRequest{State: "declined"}); err != nil {
 		t.Fatal(err)
 	}
 	// Written as if by another process: the daemon does not link in this test.

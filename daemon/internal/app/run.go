@@ -38,7 +38,7 @@ type Options struct {
 	Now     func() time.Time
 
 	activated bool // whether Sockets are in use
-	// Set by tests: additional components, and another stopLimit.
+	// Tests set these: additional components, and another stopLimit.
 	further   []component
 	stopLimit time.Duration
 }

@@ -20,11 +20,9 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
 	"github.com/service-dev/service/internal/rendezvous"
-	controlv1 "github.com/service-dev/service/proto/control/v1"
+	"github.com/service-dev/service/proto/control"
+	"github.com/service-dev/service/test/controltest"
 	"github.com/service-dev/service/test/reaper"
 )
 
@@ -77,7 +75,7 @@ type testDaemon struct {
 	paths       rendezvous.Paths
 	stop        context.CancelFunc
 	stopOnError chan error
-	ctl         controlv1.ControlClient
+	ctl         *controltest.Client
 }
 
 func start(t *testing.T, dir string, o Options) *testDaemon {
@@ -106,13 +104,8 @@ func start(t *testing.T, dir string, o Options) *testDaemon {
 		stop()
 		t.Fatalf("readiness line %q (error %v), want ready", line, err)
 	}
-	conn, err := grpc.NewClient("unix:"+d.paths.Control, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.ctl = controlv1.NewControlClient(conn)
+	d.ctl = controltest.New(t, d.paths.Control)
 	t.Cleanup(func() {
-		conn.Close()
 		stop()
 		d.end(t)
 	})
@@ -135,54 +128,43 @@ func (d *testDaemon) end(t *testing.T) {
 
 func TestStatusAndWhoami(t *testing.T) {
 	d := start(t, short(t), Options{})
-	st, err := d.ctl.Status(t.Context(), &controlv1.StatusRequest{})
+	st, err := controltest.Call(t.Context(), d.ctl, control.GetStatus, control.None{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if st.GetPid() != int64(os.Getpid()) || st.GetControlSocket() != d.paths.Control ||
-		!strings.HasPrefix(st.GetInstallId(), "inst_") ||
-		st.GetLink().GetState() != "not_linked" || st.GetConsent().GetState() != "unset" ||
-		st.GetBackend().GetKind() != "embedded" || len(st.GetPlugins()) != 5 {
+	if st.PID != os.Getpid() || st.ControlSocket != d.paths.Control ||
+		!strings.HasPrefix(st.InstallID, "inst_") ||
+		st.Link.State != "not_linked" || st.Consent.State != "unset" ||
+		st.Backend.Kind != "embedded" || len(st.Plugins) != 5 {
 		t.Fatalf("status: %v", st)
 	}
-	for _, p := range st.GetPlugins() {
-		if p.GetState() != "stopped" {
-			t.Errorf("adapter %s runs before it is needed", p.GetName())
+	for _, p := range st.Plugins {
+		if p.State != "stopped" {
+			t.Errorf("adapter %s runs before it is needed", p.Name)
 		}
 	}
-	who, err := d.ctl.Whoami(t.Context(), &controlv1.WhoamiRequest{})
-	if err != nil || who.GetVerdict() != "not_linked" || who.GetInstallId() != st.GetInstallId() {
+	who, err := controltest.Call(t.Context(), d.ctl, control.Whoami, control.WhoamiRequest{})
+	if err != nil || who.Linked == nil || *who.Linked || who.InstallID != st.InstallID {
 		t.Fatalf("whoami: %v, %v; want not_linked with the install id of status", who, err)
 	}
 	var rec daemonRecord
 	data, err := os.ReadFile(filepath.Join(d.paths.Run, rendezvous.DaemonRecord))
-	if err != nil || json.Unmarshal(data, &rec) != nil || rec.PID != os.Getpid() {
-		t.Fatalf("daemon.json is %s (error %v); want the pid of this process", data, err)
+	if err != nil || json.Unmarshal(data, &rec) != nil || rec.PID != os.Getpid() ||
+		rec.ControlMin == 0 || rec.ControlMax == 0 || rec.MCPMin == 0 || rec.MCPMax == 0 {
+		t.Fatalf("daemon.json is %s (error %v); want the pid of this process and both protocol ranges", data, err)
 	}
 }
 
 func TestGatedToolOverTheEmbeddedBackend(t *testing.T) {
 	d := start(t, short(t), Options{})
-	stream, err := d.ctl.CallTool(t.Context(), &controlv1.CallToolRequest{
-		Name: "createSimulatorSession", Caller: &controlv1.Caller{Env: map[string]string{"SERVICE_NO_AUTO_OPEN": "1"}},
-	})
+	r, err := controltest.Tool(t.Context(), d.ctl.As(here), "createSimulatorSession", "{}")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for {
-		r, err := stream.Recv()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r.GetResult() == nil {
-			continue
-		}
-		var out struct{ Status, UserCode, VerificationURL, FixHint string }
-		if err := json.Unmarshal([]byte(r.GetResult().GetStructured()), &out); err != nil || out.Status != "auth_required" ||
-			len(out.UserCode) != 9 || !strings.Contains(out.VerificationURL, out.UserCode) || out.FixHint == "" {
-			t.Fatalf("result: %v, %v; want auth_required", r, err)
-		}
-		break
+	var out struct{ Status, UserCode, VerificationURL, FixHint string }
+	if err := json.Unmarshal(r.Structured, &out); err != nil || out.Status != "auth_required" ||
+		len(out.UserCode) != 9 || !strings.Contains(out.VerificationURL, out.UserCode) || out.FixHint == "" {
+		t.Fatalf("result: %s, %v; want auth_required", r.Structured, err)
 	}
 	log, err := os.ReadFile(filepath.Join(d.paths.Dir, "log", "serviced.log"))
 	if err != nil || strings.Contains(string(log), "sdc_") {
@@ -194,17 +176,16 @@ func TestLoginIssuesItsOwnCodeAndCancelStopsIt(t *testing.T) {
 	d := start(t, short(t), Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	stream, err := d.ctl.Login(ctx,
-		&controlv1.LoginRequest{Caller: &controlv1.Caller{Env: map[string]string{"SERVICE_NO_AUTO_OPEN": "1"}}})
+	stream, err := controltest.Stream(ctx, d.ctl.As(here), control.Login, control.LoginRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := stream.Recv()
-	if err != nil || first.GetCode().GetUserCode() == "" {
+	first, err := stream.Next()
+	if err != nil || first.Code == nil || first.Code.UserCode == "" {
 		t.Fatalf("%v, %v", first, err)
 	}
-	second, err := stream.Recv()
-	if err != nil || second.GetOpened() == nil || second.GetOpened().GetOpened() {
+	second, err := stream.Next()
+	if err != nil || second.Opened == nil || second.Opened.Opened {
 		t.Fatalf("%v, %v", second, err)
 	}
 	cancel()
@@ -236,14 +217,14 @@ func TestSecondDaemonByHand(t *testing.T) {
 	if err := Run(t.Context(), Options{Dir: d.paths.Dir}); !errors.Is(err, ErrRunning) {
 		t.Fatalf("got %v", err)
 	}
-	if _, err := d.ctl.Status(t.Context(), &controlv1.StatusRequest{}); err != nil {
+	if _, err := controltest.Call(t.Context(), d.ctl, control.GetStatus, control.None{}); err != nil {
 		t.Fatalf("the first daemon stopped answering: %v", err)
 	}
 }
 
 func TestStopDrains(t *testing.T) {
 	d := start(t, short(t), Options{Managed: true})
-	if _, err := d.ctl.Stop(t.Context(), &controlv1.StopRequest{}); err != nil {
+	if _, err := controltest.Call(t.Context(), d.ctl, control.Stop, control.None{}); err != nil {
 		t.Fatal(err)
 	}
 	d.end(t)
@@ -272,7 +253,7 @@ func TestDeletedSocketEndsTheDaemonAndMakesRoom(t *testing.T) {
 	}
 	d.end(t)
 	next := start(t, dir, Options{Managed: true})
-	if _, err := next.ctl.Status(t.Context(), &controlv1.StatusRequest{}); err != nil {
+	if _, err := controltest.Call(t.Context(), next.ctl, control.GetStatus, control.None{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -287,25 +268,24 @@ func TestIdleDaemonEnds(t *testing.T) {
 
 func TestDoctor(t *testing.T) {
 	d := start(t, short(t), Options{})
-	r, err := d.ctl.Doctor(t.Context(), &controlv1.DoctorRequest{})
-	if err != nil || len(r.GetChecks()) < 6 {
+	r, err := controltest.Call(t.Context(), d.ctl, control.RunDoctor, control.None{})
+	if err != nil || len(r.Checks) < 6 {
 		t.Fatalf("%v, %v", r, err)
 	}
-	for _, c := range r.GetChecks() {
-		if c.GetState() != "ok" {
+	for _, c := range r.Checks {
+		if c.State != "ok" {
 			t.Errorf("%v", c)
 		}
 	}
-	r, err = d.ctl.Doctor(t.Context(),
-		&controlv1.DoctorRequest{Caller: &controlv1.Caller{Env: map[string]string{"SERVICE_BACKEND_URL": "http://127.0.0.1:1"}}})
+	r, err = controltest.Call(t.Context(), d.ctl.As(elsewhere), control.RunDoctor, control.None{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	failed := 0
-	for _, c := range r.GetChecks() {
-		if c.GetState() == "fail" {
+	for _, c := range r.Checks {
+		if c.State == "fail" {
 			failed++
-			if c.GetFix() == "" {
+			if c.Fix == "" {
 				t.Errorf("a failed check has no fix: %v", c)
 			}
 		}

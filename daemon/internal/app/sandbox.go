@@ -4,17 +4,17 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/codes"
 	"github.com/service-dev/service/daemon/internal/identity"
 	"github.com/service-dev/service/daemon/internal/statefile"
+	"github.com/service-dev/service/internal/problem"
 )
 
-// sandboxProblem returns the error for calls that need an adapter while a sandbox forbids sockets. It names the socket
-// to allow.
-func sandboxProblem(socket string) *backend.Problem {
-	return &backend.Problem{
-		Code:    backend.CodeSandboxBlocked,
+// sandboxProblem returns the error for calls that need an adapter while a sandbox forbids sockets. Its hint contains
+// the socket to allow.
+func sandboxProblem(socket string) *problem.Error {
+	return &problem.Error{
+		Code:    problem.CodeSandboxBlocked,
 		Message: "the sandbox of this agent blocks access to the daemon's socket " + socket,
 		FixHint: "Allow the agent's sandbox to connect to the Unix socket " + socket +
 			" (for example in its list of allowed " +
@@ -23,9 +23,9 @@ func sandboxProblem(socket string) *backend.Problem {
 }
 
 // directoryProblem returns the error for calls while a sandbox forbids access to the state directory.
-func directoryProblem(dir string, cause error) *backend.Problem {
-	return &backend.Problem{
-		Code:    backend.CodeSandboxBlocked,
+func directoryProblem(dir string, cause error) *problem.Error {
+	return &problem.Error{
+		Code:    problem.CodeSandboxBlocked,
 		Message: "this agent cannot use the state directory " + dir + ": " + cause.Error(),
 		FixHint: "Allow the agent to write to " + dir + " (for example in its sandbox's list of writable paths), or set " +
 			"SERVICE_CONFIG_DIR to a directory that it can write to, then restart the agent's MCP server. Tools that need " +
@@ -46,7 +46,7 @@ func openInSandbox(dir string, now time.Time, log *slog.Logger) (*identity.Insta
 	return identity.Temporary(dir), err
 }
 
-// blockedCodes contains no device codes. An attempt to complete a link fails with the sandbox as the reason.
+// blockedCodes contains no device codes. Completing a link fails, with the sandbox as the reason.
 type blockedCodes struct{ problem error }
 
 func (b blockedCodes) Find(string) (codes.Issued, bool, error) {

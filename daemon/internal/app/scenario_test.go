@@ -18,6 +18,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/internal/clientio/local"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // ours opens files with the permissions of this process.
@@ -38,7 +39,7 @@ func startApp(t *testing.T, l *locals, clock string, begin func(*testApp),
 
 func runFile(t *testing.T, l *locals, id, path, artifacts string) scenario.Report {
 	t.Helper()
-	report, err := scenario.New(l, l).Run(t.Context(),
+	report, err := scenario.New(l).Run(t.Context(),
 		scenario.Request{Files: ours, SessionID: id, Path: path, Artifacts: artifacts})
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +61,7 @@ func TestRecordAndReplay(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	path := filepath.Join(dir, "recording", "counter.json")
-	rec, err := scenario.New(l, l).Record(t.Context(),
+	rec, err := scenario.New(l).Record(t.Context(),
 		scenario.RecordRequest{Files: ours, SessionID: o.SessionID, Path: path})
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +123,7 @@ func TestRecordKeepsPhotos(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	path := filepath.Join(dir, "photo.json")
-	rec, err := scenario.New(l, l).Record(t.Context(),
+	rec, err := scenario.New(l).Record(t.Context(),
 		scenario.RecordRequest{Files: ours, SessionID: o.SessionID, Path: path})
 	if err != nil || rec.Media != 1 || len(rec.Notes) != 0 {
 		t.Fatalf("%+v, %v", rec, err)
@@ -162,8 +163,8 @@ func TestWhatWasMissed(t *testing.T) {
 			{"camera":"missing.png"},
 			{"picture":"never"}]}`)
 		r := runFile(t, l, o.SessionID, path, filepath.Join(dir, "out"))
-		want := []string{"", `payload.tree.type is "column", not "row"`, "no speech.say came within 50 ms; these came: ", "",
-			"display.show came, but should not have", `"count 7" cannot be read: the panel shows "count 2`,
+		want := []string{"", `payload.tree.type is "column", not "row"`, "no speech.say arrived within 50 ms; these came: ", "",
+			"display.show arrived, but must not", `"count 7" cannot be read: the panel shows "count 2`,
 			`the focus is on "next", not on "elsewhere"`,
 			"the glasses refused the request: unsupported", "", "read the step's file", ""}
 		for i, s := range r.Steps {
@@ -188,13 +189,13 @@ func TestRunsThatCannotBegin(t *testing.T) {
 	}
 	bad := write(t, filepath.Join(t.TempDir(), "bad.json"), `{"scenario":1,"name":"x","steps":[{"tap":true}]}`)
 	for name, c := range map[string]struct{ id, path, code, says string }{
-		"no file":     {o.SessionID, "/no/such/file.json", scenario.CodeInvalidScenario, "reading the scenario"},
-		"no scenario": {o.SessionID, bad, scenario.CodeInvalidScenario, "bad.json: steps[0].tap: unknown field"},
+		"no file":     {o.SessionID, "/no/such/file.json", problem.CodeInvalidScenario, "reading the scenario"},
+		"no scenario": {o.SessionID, bad, problem.CodeInvalidScenario, "bad.json: steps[0].tap: unknown field"},
 		"no such session": {"loc_aaaaaaaaaaaaaaaaaaaa", write(t, filepath.Join(t.TempDir(), "a.json"), minute),
-			backend.CodeNotFound, "no such session"},
+			problem.CodeNotFound, "no such session"},
 	} {
-		_, err := scenario.New(l, l).Run(t.Context(), scenario.Request{Files: ours, SessionID: c.id, Path: c.path})
-		var p *backend.Problem
+		_, err := scenario.New(l).Run(t.Context(), scenario.Request{Files: ours, SessionID: c.id, Path: c.path})
+		var p *problem.Error
 		if !errors.As(err, &p) || p.Code != c.code || !strings.Contains(p.Message, c.says) {
 			t.Errorf("%s: %v", name, err)
 		}

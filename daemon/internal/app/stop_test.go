@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/config"
-	controlv1 "github.com/service-dev/service/proto/control/v1"
+	"github.com/service-dev/service/proto/control"
+	"github.com/service-dev/service/test/controltest"
 )
 
 // A component that hangs does not keep the daemon from stopping, and the error names it.
@@ -20,7 +21,7 @@ func TestStopIsBounded(t *testing.T) {
 	t.Cleanup(func() { close(free) })
 	hangs := component{"stubborn part", func(context.Context) error { <-free; return nil }}
 	d := start(t, short(t), Options{further: []component{hangs}, stopLimit: 100 * time.Millisecond})
-	if _, err := d.ctl.Stop(t.Context(), &controlv1.StopRequest{}); err != nil {
+	if _, err := controltest.Call(t.Context(), d.ctl, control.Stop, control.None{}); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -46,27 +47,27 @@ func TestStatusTellsOfUnusableConfig(t *testing.T) {
 	}
 	put("backend_url: http://127.0.0.1:1\n")
 	d := start(t, dir, Options{})
-	status := func() *controlv1.StatusResponse {
-		s, err := d.ctl.Status(t.Context(), &controlv1.StatusRequest{})
+	status := func() control.Status {
+		s, err := controltest.Call(t.Context(), d.ctl, control.GetStatus, control.None{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
-	if p := status().GetConfigProblem(); p != "" {
+	if p := status().ConfigProblem; p != "" {
 		t.Errorf("a valid file is reported as a problem: %s", p)
 	}
 	put("backend_url: [\n")
-	eventually(t, "the problem is reported", func() bool { return strings.Contains(status().GetConfigProblem(), path) })
-	if b := status().GetBackend(); b.GetUrl() != "http://127.0.0.1:1" {
-		t.Errorf("calls go to %s, want the last valid backend", b.GetUrl())
+	eventually(t, "the problem is reported", func() bool { return strings.Contains(status().ConfigProblem, path) })
+	if b := status().Backend; b.URL != "http://127.0.0.1:1" {
+		t.Errorf("calls go to %s, want the last valid backend", b.URL)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the defaults apply", func() bool {
 		s := status()
-		return s.GetConfigProblem() == "" && s.GetBackend().GetKind() == config.KindEmbedded
+		return s.ConfigProblem == "" && s.Backend.Kind == config.KindEmbedded
 	})
 }
 

@@ -16,15 +16,16 @@ import (
 	"testing"
 	"time"
 
-	controlv1 "github.com/service-dev/service/proto/control/v1"
+	"github.com/service-dev/service/proto/control"
+	"github.com/service-dev/service/test/controltest"
 )
 
 // stranger is the environment variable that makes this test binary act as another user's program. It contains socket
 // paths.
 const stranger = "APP_TEST_STRANGER"
 
-// nobody is the id of a user who owns no files on this system.
-const nobody = 65534
+// unusedUID is a user id that owns no files on this system.
+const unusedUID = 65534
 
 // speakAsStranger connects to the sockets as another user and prints each answer on its own line.
 func speakAsStranger(paths []string) {
@@ -79,7 +80,7 @@ func TestAnotherUserIsRefused(t *testing.T) {
 	}
 	cmd := exec.Command(program)
 	cmd.Dir, cmd.Env = "/", []string{stranger + "=" + d.paths.Control + "," + d.paths.MCP}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: unusedUID, Gid: unusedUID}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -92,7 +93,8 @@ func TestAnotherUserIsRefused(t *testing.T) {
 		strings.Contains(said[1], "jsonrpc") {
 		t.Errorf("mcp.sock sent another user %s, want a refusal in the handshake reply", said[1])
 	}
-	if st, err := d.ctl.Status(t.Context(), &controlv1.StatusRequest{}); err != nil || st.GetMcpClients() != 0 {
+	st, err := controltest.Call(t.Context(), d.ctl, control.GetStatus, control.None{})
+	if err != nil || st.MCPClients != 0 {
 		t.Errorf("the owner is no longer served: %v, %v", st, err)
 	}
 	log, err := os.ReadFile(filepath.Join(dir, "log", "serviced.log"))
@@ -117,8 +119,10 @@ func with(t *testing.T, name, script string) string {
 	return dir
 }
 
-var elsewhere = &controlv1.Caller{Env: map[string]string{"SERVICE_BACKEND_URL": "http://127.0.0.1:1",
+var elsewhere = control.Caller{Env: map[string]string{"SERVICE_BACKEND_URL": "http://127.0.0.1:1",
 	"SERVICE_NO_AUTO_OPEN": "1"}}
+
+var here = control.Caller{Env: map[string]string{"SERVICE_NO_AUTO_OPEN": "1"}}
 
 // While an adapter hangs during startup, the daemon answers all other requests and can be stopped. Calls that
 // wait for the adapter end when their callers do.
@@ -132,17 +136,17 @@ func TestHangingAdapterBlocksNobody(t *testing.T) {
 			stopOnError <- err
 		}()
 	}
-	hangs := func() bool { return d.adapter(t, "browsersim").GetState() == "starting" }
+	hangs := func() bool { return d.adapter(t, "browsersim").State == "starting" }
 	await(t, "the adapter is being started", hangs)
 	quick, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	if _, err := d.ctl.Whoami(quick, &controlv1.WhoamiRequest{}); err != nil {
+	if _, err := controltest.Call(quick, d.ctl, control.Whoami, control.WhoamiRequest{}); err != nil {
 		t.Errorf("whoami: %v", err)
 	}
-	if _, err := d.ctl.Logout(quick, &controlv1.LogoutRequest{}); err != nil {
+	if _, err := controltest.Call(quick, d.ctl, control.Logout, control.None{}); err != nil {
 		t.Errorf("logout: %v", err)
 	}
-	if r, err := d.callTool(quick, "startLocalSimulation", nil); err != nil || r.GetIsError() {
+	if r, err := d.callTool(quick, "startLocalSimulation", here); err != nil || r.IsError {
 		t.Errorf("startLocalSimulation: %v, %v; want no error", r, err)
 	}
 	if !hangs() {
@@ -154,7 +158,7 @@ func TestHangingAdapterBlocksNobody(t *testing.T) {
 			t.Error("a call to the hanging adapter was answered")
 		}
 	}
-	if _, err := d.ctl.Stop(quick, &controlv1.StopRequest{}); err != nil {
+	if _, err := controltest.Call(quick, d.ctl, control.Stop, control.None{}); err != nil {
 		t.Errorf("stop: %v", err)
 	}
 	d.end(t)
@@ -166,58 +170,48 @@ func TestBreakerLeavesTheRestAlone(t *testing.T) {
 	d := start(t, short(t), Options{AdapterDir: with(t, "backendhttp", "exit 3\n")})
 	await(t, "the breaker is open", func() bool {
 		_, _ = d.callTool(t.Context(), "listProjects", elsewhere)
-		return strings.Contains(d.adapter(t, "backendhttp").GetLastError(), "5 crashes within a minute")
+		return strings.Contains(d.adapter(t, "backendhttp").LastError, "5 crashes within a minute")
 	})
 	p := d.adapter(t, "backendhttp")
-	if p.GetState() != "backoff" || p.GetRestarts() != 5 ||
-		p.GetResumeMs()-p.GetCrashedMs() != time.Minute.Milliseconds() || p.GetPid() != 0 {
+	if p.State != "backoff" || p.Restarts != 5 ||
+		p.ResumeMs-p.CrashedMs != time.Minute.Milliseconds() || p.PID != 0 {
 		t.Errorf("status: %v", p)
 	}
 	r, err := d.callTool(t.Context(), "listProjects", elsewhere)
-	if err != nil || !r.GetIsError() || !strings.Contains(r.GetStructured(), "adapter_unavailable") ||
-		!strings.Contains(r.GetStructured(), "fixHint") {
+	if err != nil || !r.IsError || !strings.Contains(string(r.Structured), "adapter_unavailable") ||
+		!strings.Contains(string(r.Structured), "fixHint") {
 		t.Errorf("a call to the adapter: %v, %v; want adapter_unavailable", r, err)
 	}
-	if r, err := d.callTool(t.Context(), "createSimulatorSession", nil); err != nil || r.GetIsError() {
+	if r, err := d.callTool(t.Context(), "createSimulatorSession", here); err != nil || r.IsError {
 		t.Errorf("the embedded backend: %v, %v; want no error", r, err)
 	}
-	if r, err := d.callTool(t.Context(), "startLocalSimulation", nil); err != nil || r.GetIsError() {
+	if r, err := d.callTool(t.Context(), "startLocalSimulation", here); err != nil || r.IsError {
 		t.Errorf("startLocalSimulation: %v, %v; want no error", r, err)
 	}
-	if p := d.adapter(t, "backendhttp"); p.GetRestarts() != 5 {
+	if p := d.adapter(t, "backendhttp"); p.Restarts != 5 {
 		t.Errorf("the adapter was restarted immediately: %v", p)
 	}
 }
 
 // callTool calls a tool and returns its result.
-func (d *testDaemon) callTool(ctx context.Context, name string, who *controlv1.Caller) (*controlv1.ToolResult, error) {
-	if who == nil {
-		who = &controlv1.Caller{Env: map[string]string{"SERVICE_NO_AUTO_OPEN": "1"}}
-	}
-	stream, err := d.ctl.CallTool(ctx, &controlv1.CallToolRequest{Name: name, Caller: who})
-	for err == nil {
-		var r *controlv1.CallToolResponse
-		if r, err = stream.Recv(); err == nil && r.GetResult() != nil {
-			return r.GetResult(), nil
-		}
-	}
-	return nil, err
+func (d *testDaemon) callTool(ctx context.Context, name string, who control.Caller) (*control.ToolResult, error) {
+	return controltest.Tool(ctx, d.ctl.As(who), name, "{}")
 }
 
 // adapter returns the state of one adapter as status reports it.
-func (d *testDaemon) adapter(t *testing.T, name string) *controlv1.Plugin {
+func (d *testDaemon) adapter(t *testing.T, name string) control.Plugin {
 	t.Helper()
-	st, err := d.ctl.Status(t.Context(), &controlv1.StatusRequest{})
+	st, err := controltest.Call(t.Context(), d.ctl, control.GetStatus, control.None{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range st.GetPlugins() {
-		if p.GetName() == name {
+	for _, p := range st.Plugins {
+		if p.Name == name {
 			return p
 		}
 	}
 	t.Fatalf("no adapter %s in %v", name, st)
-	return nil
+	return control.Plugin{}
 }
 
 func await(t *testing.T, what string, yes func() bool) {
@@ -278,15 +272,15 @@ func TestStatusOfTheDaemonItself(t *testing.T) {
 	}
 
 	d := start(t, short(t), Options{})
-	if _, err := d.callTool(t.Context(), "startLocalSimulation", nil); err != nil {
+	if _, err := d.callTool(t.Context(), "startLocalSimulation", here); err != nil {
 		t.Fatal(err)
 	}
-	st, err := d.ctl.Status(t.Context(), &controlv1.StatusRequest{})
-	if err != nil || st.GetSessions() != 1 || st.GetPolling() != 0 || st.GetProgram() == "" || st.GetReplaced() ||
-		st.GetSocketActivated() || st.GetProtocolMax() == 0 {
+	st, err := controltest.Call(t.Context(), d.ctl, control.GetStatus, control.None{})
+	if err != nil || st.Sessions != 1 || st.Polling != 0 || st.Program == "" || st.Replaced ||
+		st.SocketActivated || st.ProtocolMax == 0 {
 		t.Fatalf("status: %v, %v; want one session and an unchanged program", st, err)
 	}
-	if sim := d.adapter(t, "localsim"); sim.GetSinceMs() == 0 || sim.GetCrashedMs() != 0 || sim.GetState() != "running" {
+	if sim := d.adapter(t, "localsim"); sim.SinceMs == 0 || sim.CrashedMs != 0 || sim.State != "running" {
 		t.Errorf("localsim: %v", sim)
 	}
 }

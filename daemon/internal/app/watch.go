@@ -59,8 +59,8 @@ func (d *daemon) watch(ctx context.Context, h *instance) {
 }
 
 // endsDeleted returns the reason to stop after the daemon's program was deleted, or nil if the daemon is still needed.
-// After a removal it waits for running calls. After an upgrade it waits for the same activity as a replaced program
-// does, but not for the idle timeout, because this version's adapters can no longer start.
+// After a removal it waits for running calls. After an upgrade it waits for the same activity as a replaced program,
+// but not for the idle timeout, because this version's adapters can no longer start.
 func (d *daemon) endsDeleted(ctx context.Context) error {
 	switch {
 	case d.program.isGone():
@@ -83,7 +83,7 @@ func (d *daemon) working() bool {
 }
 
 // busy reports whether the daemon is working, a code is being polled, an app is attached, or an agent is connected. If
-// replaced is set, agents do not count.
+// replaced is set, it ignores agents.
 func (d *daemon) busy(replaced bool) bool {
 	return d.working() || d.link.Polling() > 0 || d.sessions.Attached() > 0 || !replaced && d.gate.Clients() > 0
 }

@@ -25,6 +25,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+type message struct {
+	data   []byte
+	binary bool
+}
+
 // fakeGlasses answers every command immediately. For display.show, it sends a picture before the answer.
 type fakeGlasses struct {
 	out  chan message

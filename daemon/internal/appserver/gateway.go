@@ -15,12 +15,13 @@ import (
 	"github.com/service-dev/service/glasses/assistantscript"
 )
 
-// Apps' assistants call models at this server through OpenAI's interface. Scripts provide the answers.
+// Apps' assistants call models at this server with OpenAI's interface. Scripts provide the answers.
 
 const (
 	gatewayPath  = "/v1"
 	maxChat      = 1 << 20 // bytes of a request
 	bodyTimeout  = 10 * time.Second
+	writeTimeout = 10 * time.Second
 	maxBearer    = 256
 	bearerScheme = "Bearer "
 )
@@ -53,7 +54,8 @@ func preflight(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// withToken wraps a handler for requests whose token belongs to a session's assistant.
+// withToken returns a handler that calls serve for requests whose token belongs to a session's
+// assistant.
 func (s *Server) withToken(serve func(w http.ResponseWriter, r *http.Request, token string)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !s.beginServing() {
@@ -159,8 +161,8 @@ func encodeJSON(w http.ResponseWriter, v any) {
 	writeJSON(w, http.StatusOK, data)
 }
 
-// fail responds with the interface's error object. Any error other than a *assistantscript.Failure means that the app
-// has disconnected.
+// fail responds with the interface's error object. If err is not an *assistantscript.Failure, the app has
+// disconnected, and fail does nothing.
 func fail(w http.ResponseWriter, err error) {
 	var f *assistantscript.Failure
 	if !errors.As(err, &f) {

@@ -23,6 +23,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/daemon/internal/statefile"
 	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/broker"
+	"github.com/service-dev/service/glasses/host"
 	"github.com/service-dev/service/internal/loopback"
 )
 
@@ -41,7 +43,7 @@ type Sessions interface {
 
 // Options configure a Server. Dir and Log are required; the durations and sizes have defaults that tests shorten.
 type Options struct {
-	// Dir is the sessions' folder in the state directory; the port is saved there.
+	// Dir is the directory of the sessions in the state directory; the port is saved there.
 	Dir string
 	Log *slog.Logger
 
@@ -51,8 +53,8 @@ type Options struct {
 	OutboxMax  int           // limit on bytes of all queued frames; 32 MiB, of which stream frames may use a quarter
 	FrameRate  int           // frames read from one app per second, and the largest burst; 2000
 
-	// Probe reports whether the owner of a connection can be determined. If it is nil, the system is asked; tests set
-	// it.
+	// Probe returns an error if the owner of a connection cannot be determined. If it is nil, the server asks the
+	// system; tests set it.
 	Probe func() error
 }
 
@@ -63,6 +65,7 @@ const portName = "door.port"
 type Server struct {
 	o        Options
 	sessions Sessions
+	group    *host.Group
 	pending  atomic.Int64 // connections that have not sent a hello
 
 	mu        sync.Mutex
@@ -81,7 +84,9 @@ func New(o Options) *Server {
 	o.OutboxSize = cmp.Or(o.OutboxSize, 4096)
 	o.OutboxMax = cmp.Or(o.OutboxMax, 32<<20)
 	o.FrameRate = cmp.Or(o.FrameRate, 2000)
-	s := &Server{o: o}
+	s := &Server{o: o, group: host.NewGroup(broker.Bounds{
+		Frames: o.OutboxSize, Bytes: o.OutboxMax, StreamFrames: o.OutboxSize / 4, StreamBytes: o.OutboxMax / 4,
+	}, o.Log)}
 	s.life, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -158,9 +163,9 @@ func (s *Server) listen() (base string, err error) {
 
 // listenOwn returns a listener that accepts connections from this user only, because other users of this machine share
 // the loopback address. An app that reconnects while no daemon is running sends its secret to whichever program listens
-// on the port. Other users cannot use that secret, because their connections are refused. Nevertheless, secrets are
-// replaced if the port had to change, because another program then has the old port. They are also replaced at every
-// start if the owner of a connection cannot be determined.
+// on the port. Other users cannot use that secret, because their connections are refused. listenOwn still replaces the
+// secrets if the port had to change, because another program then uses the old port, and at every start if the owner of
+// a connection cannot be determined.
 func (s *Server) listenOwn() (net.Listener, error) {
 	l, isSame, err := s.listenSaved()
 	if err != nil {
@@ -181,7 +186,7 @@ func (s *Server) listenOwn() (net.Listener, error) {
 		s.savePort(l)
 	}
 	if probeErr != nil {
-		s.o.Log.Warn("cannot determine who owns a connection; only an app's secret keeps other users out",
+		s.o.Log.Warn("cannot determine the owner of a connection; only an app's secret keeps other users out",
 			"err", probeErr)
 		return l, nil
 	}

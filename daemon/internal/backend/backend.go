@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Target is the destination of a call and its caller's identity. Exactly one of InstallID and Bearer is set.
@@ -20,10 +21,10 @@ type Target struct {
 	Requester Requester
 }
 
-// EmbeddedURL is the embedded backend's address before its id is known. A link's backendUrl holds "embedded:<id>".
+// EmbeddedURL is the embedded backend's address before its ID is known. A link's backendUrl holds "embedded:<id>".
 const EmbeddedURL = "embedded:"
 
-// DisplayName returns a backend's address for display, because "embedded:<id>" means nothing to users. It
+// DisplayName returns a backend's address in a form for users, to whom "embedded:<id>" means nothing. It
 // returns "an unknown backend" if url is empty.
 func DisplayName(url string) string {
 	if url == "" {
@@ -45,8 +46,8 @@ type DeviceCode struct {
 	VerificationURL string
 	ExpiresIn       time.Duration
 	PollInterval    time.Duration
-	// SignInWord is the word that the page requires for signing up or in. It is empty if no word is required, as with
-	// most backends.
+	// SignInWord is the word that the page requires for signing up or in; empty if it requires none, as with most
+	// backends.
 	SignInWord string
 }
 
@@ -88,7 +89,7 @@ type NewPassword struct {
 	RevokeLinks, RemovePasskeys bool
 }
 
-// PasswordReset reports what a password reset ended.
+// PasswordReset reports the access that a password reset ended.
 type PasswordReset struct {
 	AccountID                 string
 	Browsers, Links, Passkeys int
@@ -120,8 +121,7 @@ type Session struct {
 	LastSeq      int64
 	Transport    string // TransportLocal, TransportBrowser, or the name of an added transport
 	Clock        string // ClockVirtual or ClockReal
-	// NowMs is the time on the session's clock when it was read, in ms: virtual time since the session began, or Unix
-	// time.
+	// NowMs is the session's time in milliseconds: virtual time since the session began, or Unix time.
 	NowMs int64
 	// Hardware is the state of real glasses; nil for simulated ones.
 	Hardware *Hardware
@@ -131,7 +131,7 @@ type Session struct {
 // version control ignores.
 type ProjectKey struct {
 	Key string
-	// Hint is the last characters of the key, by which users can tell keys apart.
+	// Hint is the end of the key, by which users can tell keys apart.
 	Hint      string
 	CreatedAt time.Time
 }
@@ -144,46 +144,14 @@ type Health struct {
 	Hints                                    map[string]string
 }
 
-// Problem is a refusal by a backend, or a failure to reach one. It is an error. Callers branch on Code.
-type Problem struct {
-	Code       string
-	Message    string
-	Retryable  bool
-	FixHint    string
-	HTTPStatus int // 0 if no answer was received
-	RetryAfter time.Duration
-	DeviceCode *DeviceCode // set with CodeAuthRequired
-
-	// Set with CodePermissionDenied: what the call needs and what the account's owner has granted to agents. Field is
-	// empty unless the refusal concerns one field of a record.
-	Capability, Field, Needed, Granted string
-	// CurrentVersion is the record's current version, with CodeVersionConflict.
-	CurrentVersion int64
-	// Untrusted reports, with CodeUnreachable, that a certificate is from an unknown authority.
-	Untrusted bool
+// AuthRequired is a problem with CodeAuthRequired and a new device code.
+type AuthRequired struct {
+	Problem    *problem.Error
+	DeviceCode DeviceCode
 }
 
-// Error returns the message, which contains neither the code nor secrets.
-func (p *Problem) Error() string { return p.Message }
+// Error returns the problem's message.
+func (e *AuthRequired) Error() string { return e.Problem.Message }
 
-// Codes on which the daemon itself branches. All others are passed through.
-const (
-	CodeAuthRequired       = "auth_required"
-	CodeUnreachable        = "backend_unreachable"
-	CodeInvalidResponse    = "backend_invalid_response"
-	CodeUnknownDeviceCode  = "unknown_device_code"
-	CodeDeviceCodeExpired  = "device_code_expired"
-	CodeDeviceCodeDenied   = "device_code_denied"
-	CodeRateLimited        = "rate_limited"
-	CodeNotFound           = "not_found"
-	CodeNotConnected       = "not_connected" // no glasses are attached to the session
-	CodeTimeout            = "timeout"       // the glasses did not answer in time
-	CodeUnsupported        = "unsupported"   // the session cannot do this, e.g. advance a real clock
-	CodeTooManySessions    = "too_many_sessions"
-	CodeSandboxBlocked     = "sandbox_blocked"
-	CodeAdapterUnavailable = "adapter_unavailable"
-	CodeUnknownTransport   = "unknown_transport" // no adapter provides this transport
-	CodePermissionDenied   = "permission_denied" // the account's owner has not granted this to agents
-	CodeVersionConflict    = "version_conflict"  // the record has changed since it was read
-	CodeNotConfigured      = "not_configured"    // the backend's operator has not set this up
-)
+// Unwrap returns the problem.
+func (e *AuthRequired) Unwrap() error { return e.Problem }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Transport describes the glasses that a transport adapter provides.
@@ -12,12 +13,12 @@ type Transport struct {
 	Name string
 	// Title is the display name.
 	Title string
-	// DeviceModels lists the ids of the supported device models; empty for all known models.
+	// DeviceModels lists the IDs of the supported device models; empty for all known models.
 	DeviceModels []string
 	NeedsAccount bool
 	// VirtualClock reports whether the transport supports virtual time.
 	VirtualClock bool
-	// HostsSessions reports whether a backend hosts the transport's sessions, like the sessions of the browser
+	// HostsSessions reports whether a backend hosts the transport's sessions, as it does for the browser
 	// simulator.
 	HostsSessions bool
 }
@@ -27,7 +28,7 @@ func (t Transport) Offers(model string) bool {
 	return len(t.DeviceModels) == 0 || slices.Contains(t.DeviceModels, model)
 }
 
-// TransportOpen is the request to open a session's glasses with a transport.
+// TransportOpen is a request to open a session's glasses with a transport.
 type TransportOpen struct {
 	SessionID   string
 	DeviceModel string
@@ -37,8 +38,8 @@ type TransportOpen struct {
 	NowMs   int64 // the time on the session's clock, in ms
 	// Snapshot is the saved state of the glasses; nil for new ones.
 	Snapshot *glasses.Snapshot
-	// FixturesDir is the absolute path of a folder with pictures and sounds. If it is empty, the simulator uses its
-	// own.
+	// FixturesDir is the absolute path of a directory with pictures and sounds. If it is empty, the simulator uses
+	// its own.
 	FixturesDir string
 	// Pace makes a simulated panel take as long as a real one for each picture.
 	Pace bool
@@ -55,14 +56,14 @@ type TransportOpen struct {
 // Glasses is an attached pair of glasses. Send and Receive may each be called by one goroutine at a time, Close by any
 // number.
 type Glasses interface {
-	// Send sends one frame without waiting for the glasses. It returns a *Problem if the glasses are gone, or so far
+	// Send sends one frame without waiting for the glasses. It returns a *problem.Error if the glasses are gone, or so far
 	// behind that the frame was dropped.
 	Send(frame []byte, binary bool) error
 	// SetPanel sets how the panel of real glasses shows pictures, without waiting for the glasses. It returns the same
 	// errors as Send.
 	SetPanel(p PairPanel) error
-	// Receive waits for the next frame. It returns ctx's error, or a *Problem once the glasses are detached permanently
-	// and everything they sent has been received.
+	// Receive waits for the next frame. It returns ctx's error, or a *problem.Error once the glasses are detached
+	// permanently and everything they sent has been received.
 	Receive(ctx context.Context) (frame []byte, binary bool, err error)
 	// Close detaches the glasses and waits until all their goroutines have stopped. It may be called more than once.
 	Close() error
@@ -77,7 +78,8 @@ type Pair struct {
 	PairPanel
 }
 
-// PairPanel describes the panel of a pair as entered by the user. With the zero value, the vendor's documents apply.
+// PairPanel describes the panel of a pair as the user described it. The zero value means that the vendor's documents
+// apply.
 type PairPanel struct {
 	// Inverted is set if the panel lights the pixels of colour 0. Rows is the panel's height, or 0 for the model's
 	// height.
@@ -94,7 +96,7 @@ type Hardware struct {
 	Carrier string // bluez or browser
 	Links   []HardwareLink
 	// Problem is the reason why the glasses cannot be connected, or nil.
-	Problem *Problem
+	Problem *problem.Error
 	// ConnectURL is the page on this computer that the user has to open in a browser, or "" if none. The page admits
 	// one browser, so the URL is shown to the user only and not logged.
 	ConnectURL string
@@ -124,7 +126,7 @@ type FoundPart struct {
 type HardwareLink struct {
 	Key            string
 	State          string // up, opening or down
-	MTU            int    // bytes; this and the next two are 0 if unknown
+	MTU            int    // in bytes; this field and the next two are 0 if unknown
 	RSSI           int    // dBm
 	BatteryPercent int
 	Firmware       string

@@ -1,6 +1,6 @@
 // Package caller describes the shell on whose behalf a call is made: its relevant environment variables and its working
-// directory. A shell's settings apply to its own calls only and are never stored. The package does not use sockets.
-// From the daemon's own environment it uses only the user's home directory.
+// directory. A shell's settings apply to its own calls only and are never stored. Of the daemon's own environment, the
+// package uses only the user's home directory.
 package caller
 
 import (
@@ -21,7 +21,8 @@ type Caller struct {
 	Env map[string]string
 	// Cwd is absolute, or empty if unknown.
 	Cwd string
-	// Client names the calling program, e.g. "service-mcp" or, once known from MCP, "claude-code".
+	// Client is the name of the calling program, e.g. "service-mcp" or, once known from MCP,
+	// "claude-code".
 	Client string
 	// Version is that program's build version.
 	Version string
@@ -40,7 +41,7 @@ type IO interface {
 }
 
 // Workspace returns the key under which the caller's sessions are remembered: the working directory. Agents started in
-// a shared directory have nothing in common, so each of them has its own workspace.
+// a shared directory are unrelated, so each of them has its own workspace.
 func (c Caller) Workspace() string {
 	if c.Agent != "" && (c.Cwd == "" || IsShared(c.Cwd)) {
 		return c.Cwd + "#" + c.Agent
@@ -49,7 +50,8 @@ func (c Caller) Workspace() string {
 }
 
 // IsShared reports whether a directory usually contains several apps: it is the home directory, contains it, or is the
-// root of a file system. Programs that are not started from a shell run there. Such a directory is not an app's folder.
+// root of a file system. Programs that are not started from a shell run there. Such a directory is not an app's
+// directory.
 func IsShared(dir string) bool {
 	home, err := rendezvous.Home()
 	switch {

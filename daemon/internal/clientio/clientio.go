@@ -1,7 +1,7 @@
 // Package clientio lets the daemon open pages and use files through the client that made the call (internal/clientio).
 // It asks the client to connect when this is first needed, and sends it one request at a time. The daemon itself
-// neither opens pages nor touches files that a client names. The package is independent of why anything is opened, read
-// or written.
+// neither opens pages nor touches files that a client names. The package does not know why anything is opened, read or
+// written.
 package clientio
 
 import (
@@ -17,20 +17,21 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/internal/clientio"
+	"github.com/service-dev/service/internal/problem"
 )
 
 const (
 	// connectWait is the maximum time for a client to connect when asked.
 	connectWait = 10 * time.Second
-	// answerWait is the maximum time of a request: a file may be on a mount that hangs.
+	// answerWait is the maximum duration of a request: a file may be on an unresponsive mount.
 	answerWait = 20 * time.Second
 	// idleWait is how long the connection of an agent's client may be idle before it is closed, so that the client's
 	// process can exit.
 	idleWait = time.Minute
-	// maxConnections is the maximum number of connections that clients opened without a request from the daemon.
+	// maxConnections is the maximum number of connections that clients open without a request from the daemon.
 	maxConnections = 64
-	// largeAnswer is the size in bytes from which requests and answers count as large. maxLarge is the maximum number
-	// of them in progress for all clients together, because each is held in memory.
+	// largeAnswer is the minimum size in bytes of a large request or response. maxLarge is the maximum number of
+	// large ones in progress for all clients together, because each is held in memory.
 	largeAnswer = 4 << 20
 	maxLarge    = 4
 )
@@ -44,8 +45,8 @@ type Registry struct {
 	open     map[string]*conn        // by token; opened by clients without a request from the daemon
 }
 
-// pendingConn is a connection that a client was asked to open. It is handed over only while a call waits for it;
-// otherwise it would never be used or closed.
+// pendingConn is a connection that a client was asked to open. The registry accepts it only while a call waits
+// for it; otherwise it would never be used or closed.
 type pendingConn struct {
 	conn chan *conn    // unbuffered
 	over chan struct{} // closed when the call stops waiting
@@ -64,9 +65,9 @@ type Lines interface {
 	Next(max int) ([]byte, error)
 }
 
-// Serve serves a connection that a handshake opened, until it ends. answer reports to the client whether the connection
-// is accepted; from then on the client's calls use the connection. A connection that sends data without a request is
-// closed. Serve reads no more than a response may contain.
+// Serve serves a connection that began with the handshake h, until it ends. answer tells the client whether the
+// connection is accepted; after that the client's calls use the connection. Serve closes a connection on which data
+// arrives without a request. It reads no more than a response may contain.
 func (r *Registry) Serve(h clientio.Handshake, stream io.WriteCloser, lines Lines, answer func(taken bool) error) {
 	c := &conn{stream: stream, large: r.large, answers: make(chan []byte), closed: make(chan struct{})}
 	defer c.close()
@@ -102,7 +103,8 @@ func (r *Registry) Serve(h clientio.Handshake, stream io.WriteCloser, lines Line
 	}
 }
 
-// admit reports whether a connection is accepted, and which call is waiting for it.
+// admit reports whether a connection is accepted, and returns the pending connection that a call is
+// waiting for, if any.
 func (r *Registry) admit(h clientio.Handshake, c *conn) (waiting *pendingConn, taken bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,8 +173,8 @@ func (r *Registry) requestConn(ctx context.Context, ask func(token string) error
 	}
 }
 
-var errSilent = &Error{Code: CodeUnavailable,
-	Message: "the client cannot read or write files: servicectl is not next to service-mcp, or may not run"}
+var errSilent = &Error{Code: problem.CodeClientFilesUnavailable,
+	Message: "the client cannot read or write files: servicectl is not next to service-mcp, or is not allowed to run"}
 
 // Client connects when it is first needed, and reconnects after being idle. It is safe for concurrent use.
 type Client struct {
@@ -240,7 +242,7 @@ func (c *Client) Close() {
 	}
 }
 
-var errEnded = &Error{Code: CodeUnavailable, Message: "the client has exited"}
+var errEnded = &Error{Code: problem.CodeClientFilesUnavailable, Message: "the client has exited"}
 
 // conn is one connection to a client's process.
 type conn struct {
@@ -309,13 +311,14 @@ func (c *conn) Do(ctx context.Context, r clientio.Request) (clientio.Response, e
 	answer, err := decode(r, line)
 	if err != nil || answer.ID != r.ID {
 		c.close()
-		return clientio.Response{}, &Error{Code: CodeUnavailable, Message: "the client's answer does not match the request"}
+		return clientio.Response{}, &Error{Code: problem.CodeClientFilesUnavailable,
+			Message: "the client's response does not match the request"}
 	}
 	return answer, nil
 }
 
-// decode parses the response to r. Entries are parsed only if they were requested: one takes three bytes on the wire
-// and many times that in memory.
+// decode parses the response to r. It parses entries only if they were requested, because an entry takes three bytes
+// on the wire and much more in memory.
 func decode(r clientio.Request, line []byte) (answer clientio.Response, err error) {
 	if r.Op == clientio.List {
 		err = json.Unmarshal(line, &answer)
@@ -347,10 +350,10 @@ func answerLimit(r clientio.Request) int {
 	return fields
 }
 
-var errNoAnswer = &Error{Code: CodeUnavailable,
-	Message: "the client does not answer: the file may be on a disk that hangs"}
+var errNoAnswer = &Error{Code: problem.CodeClientFilesUnavailable,
+	Message: "the client does not respond; the file may be on an unresponsive disk"}
 
-// closeError returns why a connection ended.
+// closeError returns the error for a connection that ended during a request.
 func (c *conn) closeError(ctx context.Context) error {
 	switch cause := context.Cause(ctx); {
 	case cause == nil:

@@ -10,10 +10,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/service-dev/service/internal/clientio"
+	"github.com/service-dev/service/internal/problem"
 )
 
-// Collector replaces a client whose process cannot write files. It collects the files, which the response to the call
-// then contains. It cannot read files. It is safe for concurrent use.
+// Collector replaces a client whose process cannot write files. It collects the files for the response to the call.
+// It cannot read files. It is safe for concurrent use.
 type Collector struct {
 	mu    sync.Mutex
 	files []Collected
@@ -50,8 +51,8 @@ func (c *Collector) add(r clientio.Request) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.size += len(r.Data); c.size > maxCollected {
-		return &Error{Code: CodeUnavailable,
-			Message: fmt.Sprintf("this client writes no files, and the answer would hold more than %d KB of them",
+		return &Error{Code: problem.CodeClientFilesUnavailable,
+			Message: fmt.Sprintf("this client writes no files, and the answer cannot contain more than %d KB of them",
 				maxCollected>>10)}
 	}
 	c.files = append(c.files, Collected{Path: filepath.ToSlash(path.Join(filepath.ToSlash(string(r.Root)),
@@ -59,7 +60,7 @@ func (c *Collector) add(r clientio.Request) error {
 	return nil
 }
 
-// Files returns the collected files in the order of writing.
+// Files returns the collected files in the order they were written.
 func (c *Collector) Files() []Collected {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,11 +12,8 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/internal/clientio"
+	"github.com/service-dev/service/internal/problem"
 )
-
-// CodeUnavailable is the Error code for a client that does not execute operations: it is neither service-mcp nor
-// servicectl, or it does not respond.
-const CodeUnavailable = "client_files_unavailable"
 
 // Error reports an operation that the client's process did not execute. It matches fs.ErrNotExist or fs.ErrExist
 // according to its code.
@@ -27,7 +24,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	if e.Code == CodeUnavailable {
+	if e.Code == problem.CodeClientFilesUnavailable {
 		return e.Message
 	}
 	return fmt.Sprintf("%s %s: %s", e.Op, e.Path, e.Message)
@@ -42,11 +39,11 @@ func (e *Error) Is(target error) bool {
 // IsUnavailable reports whether err means that the client does not execute operations.
 func IsUnavailable(err error) bool {
 	var e *Error
-	return errors.As(err, &e) && e.Code == CodeUnavailable
+	return errors.As(err, &e) && e.Code == problem.CodeClientFilesUnavailable
 }
 
-// Files gives access to a client's files, as its own process sees them. The zero value is for a client that does not
-// execute operations.
+// Files provides access to a client's files, as its own process sees them. The zero value is for a client that does
+// not execute operations.
 type Files struct {
 	io   caller.IO
 	root string
@@ -55,8 +52,8 @@ type Files struct {
 // FilesOf returns the files of a caller, addressed by absolute paths.
 func FilesOf(who caller.Caller) Files { return Files{io: who.IO} }
 
-// In returns the files below the folder root, which is absolute. Paths are relative to root and use slashes. No path
-// leads outside root, and no symbolic link is followed.
+// In returns the files below the directory root, which is absolute. Paths are relative to root and use slashes. They
+// cannot leave root, and symbolic links are not followed.
 func (f Files) In(root string) Files { return Files{io: f.io, root: root} }
 
 // Available reports whether the client's process executes file operations at all.
@@ -83,8 +80,9 @@ func (f Files) Stat(ctx context.Context, path string) (clientio.Info, error) {
 	return *answer.Info, nil
 }
 
-// List lists a folder by name, at most clientio.MaxEntries entries. An entry's name must be a single path element: the
-// client's answer is not trusted, and the daemon joins the name to a folder, which it must not leave.
+// List returns at most clientio.MaxEntries entries of a directory, ordered by name. It does not trust the client's
+// response: the name of an entry must be a single path element, because the daemon joins it to a directory that it
+// must not leave.
 func (f Files) List(ctx context.Context, path string) ([]clientio.Entry, error) {
 	answer, err := f.do(ctx, clientio.Request{Op: clientio.List, Path: clientio.Path(path)})
 	if err != nil {
@@ -101,15 +99,16 @@ func isElement(name string) bool {
 	return name != "." && filepath.IsLocal(name) && name == filepath.Base(name) && !strings.ContainsRune(name, 0)
 }
 
-// Find reads the first file with that name in dir or the nearest folder above it. It returns fs.ErrNotExist if there
-// is none.
+// Find reads the file called name in dir, or in the nearest directory above it that contains one. It returns
+// fs.ErrNotExist if there is none.
 func (f Files) Find(ctx context.Context, dir, name string, limit int64) (path string, data []byte, err error) {
 	answer, err := f.do(ctx, clientio.Request{Op: clientio.Find, Path: clientio.Path(dir), Name: clientio.Path(name),
 		Limit: limit})
 	return string(answer.Path), answer.Data, err
 }
 
-// Create writes a new file and creates missing folders. It returns fs.ErrExist if the file exists.
+// Create writes a new file and creates missing directories. It returns fs.ErrExist if the file
+// exists.
 func (f Files) Create(ctx context.Context, path string, data []byte, mode, dirMode fs.FileMode) error {
 	return f.write(ctx, path, data, mode, dirMode, false)
 }
@@ -127,7 +126,7 @@ func (f Files) write(ctx context.Context, path string, data []byte, mode, dirMod
 	return err
 }
 
-// MakeDir creates a folder and its missing parents.
+// MakeDir creates a directory and its missing parents.
 func (f Files) MakeDir(ctx context.Context, path string, mode fs.FileMode) error {
 	_, err := f.do(ctx, clientio.Request{Op: clientio.MakeDir, Path: clientio.Path(path), DirMode: uint32(mode.Perm())})
 	return err
@@ -159,15 +158,17 @@ func (f Files) do(ctx context.Context, r clientio.Request) (clientio.Response, e
 }
 
 func (f Files) broken(op, path string) error {
-	return &Error{Op: op, Path: path, Code: clientio.CodeFailed, Message: "the client's answer does not match the request"}
+	return &Error{Op: op, Path: path, Code: clientio.CodeFailed,
+		Message: "the client's response does not match the request"}
 }
 
-var errNoClient = &Error{Code: CodeUnavailable, Message: "this client carries out no operations on files"}
+var errNoClient = &Error{Code: problem.CodeClientFilesUnavailable,
+	Message: "this client does not support operations on files"}
 
 // Open asks the client's process to open a page in the user's browser.
 func Open(ctx context.Context, who caller.Caller, url string) (opened bool, reason string) {
 	if who.Env["SERVICE_NO_AUTO_OPEN"] == "1" {
-		return false, clientio.ReasonDisabled // the client has no process that could open the page
+		return false, clientio.ReasonDisabled // the client cannot open pages
 	}
 	if who.IO == nil {
 		return false, clientio.ReasonClient

@@ -1,7 +1,7 @@
 // Package codes stores the device codes issued to this install, so that completeAuthLink accepts no others and
-// continues after a restart of the daemon. run/codes.json contains keyed hashes of the codes, never the codes; the
-// addresses of the pages on which to approve them can be decrypted only with the code. The package is independent of
-// the backend and the tools.
+// continues after a restart of the daemon. run/codes.json contains keyed hashes of the codes, never the codes. The
+// address of a code's approval page can be decrypted only with the code. The package is independent of the backend
+// and the tools.
 package codes
 
 import (
@@ -27,7 +27,7 @@ import (
 // FileName is the file's name inside the run directory.
 const FileName = "codes.json"
 
-// MaxWindow is the maximum time for which a code is followed, even if the backend reports a longer validity.
+// MaxWindow is the maximum time that a code is followed, even if the backend reports a longer validity.
 const MaxWindow = 24 * time.Hour
 
 // Limits of the file. An entry is kept for keepAfter beyond the expiry of its code, so that a late call can report an
@@ -49,7 +49,7 @@ type Call struct {
 
 // Issued describes one code.
 type Issued struct {
-	// Backend issued the code: a URL or "embedded:", with or without an id.
+	// Backend is the backend that issued the code: a URL or "embedded:", with or without an ID.
 	Backend string
 	Expires time.Time
 	// Page is the page on which the user approves the code.
@@ -66,7 +66,7 @@ type entry struct {
 	Hash    string `json:"hash"`
 	Backend string `json:"backend"`
 	Expires int64  `json:"expires"` // Unix seconds
-	// Page is encrypted with a key that only the code's owner has, because it contains the user code.
+	// Page is encrypted with a key derived from the code, because it contains the user code.
 	Page    []byte `json:"page,omitempty"`
 	Opened  bool   `json:"opened,omitempty"`
 	Aborted bool   `json:"aborted,omitempty"`
@@ -96,7 +96,8 @@ func New(runDir string, now func() time.Time, log *slog.Logger) *Store {
 	return &Store{path: filepath.Join(runDir, FileName), now: now, log: log}
 }
 
-// Find returns the stored data of a code; ok is false if it was not issued here or was removed.
+// Find returns the stored data of a code; ok is false if the code was not issued here or was
+// removed.
 func (s *Store) Find(deviceCode string) (issued Issued, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +109,7 @@ func (s *Store) Find(deviceCode string) (issued Issued, ok bool, err error) {
 	return s.issued(s.file.Codes[i], deviceCode), true, nil
 }
 
-// Put stores a code or replaces its data. If there are too many, the oldest are removed.
+// Put stores a code or replaces its data. If there are too many codes, it removes the oldest.
 func (s *Store) Put(deviceCode string, issued Issued) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +175,8 @@ func storableCall(c *Call) *Call {
 	return c
 }
 
-// isOver reports whether a code can be removed. Setting the clock back does not extend its life.
+// isOver reports whether a code can be removed. Setting the clock back does not extend the life of
+// a code.
 func (s *Store) isOver(e entry) bool {
 	left := time.Unix(e.Expires, 0).Sub(s.now())
 	return left < -keepAfter || left > MaxWindow+time.Minute
@@ -211,7 +213,7 @@ func (s *Store) encrypt(page, deviceCode string) []byte {
 	return s.cipherOf(deviceCode).Seal(nil, nil, []byte(page), nil)
 }
 
-// decrypt returns the page's address, or "" if there is none or it was modified.
+// decrypt returns the page's address, or "" if sealed is empty or was modified.
 func (s *Store) decrypt(sealed []byte, deviceCode string) string {
 	page, err := s.cipherOf(deviceCode).Open(nil, nil, sealed, nil)
 	if err != nil {
@@ -232,7 +234,8 @@ func (s *Store) ensureKey() error {
 	return nil
 }
 
-// loadOnce reads the file once. An unusable file is replaced; its codes are then unknown, which is safe.
+// loadOnce reads the file once. An unusable file is replaced later; its codes are then unknown, which is
+// safe.
 func (s *Store) loadOnce() {
 	if s.loaded {
 		return

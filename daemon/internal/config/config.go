@@ -1,5 +1,5 @@
 // Package config reads the optional config.yaml of the state directory into an immutable struct and decides which
-// backend a caller's calls go to. It is the only reader of that file.
+// backend a caller's calls use. It is the only reader of that file.
 package config
 
 import (
@@ -18,6 +18,7 @@ import (
 	"github.com/service-dev/service/internal/buildinfo"
 	"github.com/service-dev/service/internal/loopback"
 	"github.com/service-dev/service/internal/outbound"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // FileName is the file's name inside the state directory.
@@ -47,7 +48,7 @@ const (
 type Config struct {
 	// BackendURL is a valid URL, EmbeddedURL, or empty if the file does not set it.
 	BackendURL string
-	// BackendFixed makes the daemon refuse calls whose environment names another backend.
+	// BackendFixed makes the daemon refuse calls whose environment sets another backend.
 	BackendFixed bool
 	// IdleTimeout is how long the daemon keeps running while it is idle. 0 means that it never stops by itself.
 	IdleTimeout time.Duration
@@ -59,45 +60,35 @@ type Config struct {
 // Default returns the configuration that applies without a file.
 func Default() *Config { return &Config{IdleTimeout: DefaultIdleTimeout} }
 
-// Error describes an invalid setting. Its text names the file or variable that contains it.
-type Error struct {
-	// Source is the path of config.yaml, or the name of a variable.
-	Source string
-	// Key is the setting's name; empty if the error concerns the whole source.
-	Key     string
-	Problem string
-	// Fix is the value to write instead; empty if Problem is clear enough.
-	Fix string
-}
-
-func (e *Error) Error() string {
-	if e.Key == "" {
-		return fmt.Sprintf("reading %s: %s", e.Source, e.Problem)
+// invalid returns the error for an invalid setting. source is the path of config.yaml, or the name of a variable; key
+// is empty if the error concerns the whole source.
+func invalid(source, key, why string) *problem.Error {
+	if key != "" {
+		why = key + ": " + why
 	}
-	return fmt.Sprintf("reading %s: %s: %s", e.Source, e.Key, e.Problem)
+	return problem.New(problem.CodeInvalidConfig, "reading "+source+": "+why,
+		"Correct the setting in the message, then repeat the call.")
 }
 
 // parse parses config.yaml. Unknown keys and invalid values are errors, so that a misspelt setting is noticed.
 func parse(path string, data []byte) (*Config, error) {
-	bad := func(key, problem string) (*Config, error) {
-		return nil, &Error{Source: path, Key: key, Problem: problem}
-	}
+	bad := func(key, why string) (*Config, error) { return nil, invalid(path, key, why) }
 	v := viper.New()
 	v.SetConfigType("yaml")
 	if err := v.ReadConfig(bytes.NewReader(data)); err != nil {
-		return bad("", "it is not a YAML mapping: "+firstLine(err))
+		return bad("", "must be a YAML mapping: "+firstLine(err))
 	}
 	c := Default()
 	for _, key := range v.AllKeys() {
 		value := v.Get(key)
 		if value == nil && key != keyBackend {
-			return bad(key, "it has no value")
+			return bad(key, "must have a value")
 		}
 		switch key {
 		case keyBackend:
 			text, ok := value.(string)
 			if !ok && value != nil {
-				return bad(key, "want a URL")
+				return bad(key, "must be a URL")
 			}
 			if text == "" {
 				continue
@@ -110,19 +101,19 @@ func parse(path string, data []byte) (*Config, error) {
 		case keyFixed:
 			fixed, ok := value.(bool)
 			if !ok {
-				return bad(key, "want true or false")
+				return bad(key, "must be true or false")
 			}
 			c.BackendFixed = fixed
 		case keyIdle:
 			seconds, ok := value.(int)
 			if !ok || seconds < 0 || seconds > maxIdle {
-				return bad(key, fmt.Sprintf("want whole seconds from 0 (never) to %d", maxIdle))
+				return bad(key, fmt.Sprintf("must be whole seconds from 0 (never) to %d", maxIdle))
 			}
 			c.IdleTimeout = time.Duration(seconds) * time.Second
 		case keyLog:
 			text, _ := value.(string)
 			if !slices.Contains([]string{"debug", "info", "warn", "error"}, text) {
-				return bad(key, "want debug, info, warn or error")
+				return bad(key, "must be debug, info, warn or error")
 			}
 			_ = c.LogLevel.UnmarshalText([]byte(text)) // cannot fail: text is one of the four levels
 		case keyProxy, keyNoProxy, keyCAFile:
@@ -131,7 +122,7 @@ func parse(path string, data []byte) (*Config, error) {
 			}
 		default:
 			known := []string{keyBackend, keyFixed, keyIdle, keyLog, keyProxy, keyNoProxy, keyCAFile}
-			return bad(key, "no such setting; want one of "+strings.Join(known, ", "))
+			return bad(key, "unknown setting; must be one of "+strings.Join(known, ", "))
 		}
 	}
 	return c, nil
@@ -172,8 +163,9 @@ type Backend struct {
 	ChosenBy string
 }
 
-// Backend returns the caller's backend: the one named by its environment, config.yaml or the build, in this order, or
-// else the embedded one. It returns an *Error if the variable is invalid, or names a backend other than a fixed one.
+// Backend returns the caller's backend: the backend set by its environment, config.yaml or the build, in this order,
+// or else the embedded one. It returns a *problem.Error if the variable is invalid, or if it sets another backend
+// although the backend is fixed.
 func (c *Config) Backend(who caller.Caller) (Backend, error) {
 	own := c.own()
 	text := who.Env[variable]
@@ -185,15 +177,14 @@ func (c *Config) Backend(who caller.Caller) (Backend, error) {
 		return Backend{}, urlError(variable, "", err)
 	}
 	if c.BackendFixed && checked != own.URL {
-		return Backend{}, &Error{
-			Source: variable, Problem: "config.yaml allows no other backend (" + keyFixed + ")",
-			Fix: "Unset " + variable + ", or let the person remove " + keyFixed + " from config.yaml.",
-		}
+		e := invalid(variable, "", "config.yaml allows no other backend ("+keyFixed+")")
+		e.FixHint = "Unset " + variable + ", or ask the user to remove " + keyFixed + " from config.yaml."
+		return Backend{}, e
 	}
 	return kindOf(checked, ByEnv), nil
 }
 
-// own returns the backend for calls whose environment names none.
+// own returns the backend for calls whose environment sets none.
 func (c *Config) own() Backend {
 	if c.BackendURL != "" {
 		return kindOf(c.BackendURL, ByConfig)
@@ -211,15 +202,16 @@ func kindOf(url, by string) Backend {
 	return Backend{URL: url, Kind: KindRemote, ChosenBy: by}
 }
 
-// errPlainHTTP is returned for a URL to which the token would be sent unencrypted.
+// errPlainHTTP is returned for a URL that would receive the token unencrypted.
 var errPlainHTTP = errors.New("plain http would send the token over the network unencrypted; use https, or http for " +
 	"this machine only")
 
 // urlError returns the error for an invalid URL, with its fix.
-func urlError(source, key string, err error) *Error {
-	e := &Error{Source: source, Key: key, Problem: err.Error()}
+func urlError(source, key string, err error) *problem.Error {
+	e := invalid(source, key, err.Error())
+	e.FixHint = "Correct the address of the backend, or unset it."
 	if errors.Is(err, errPlainHTTP) {
-		e.Fix = "Use https://. Plain http is accepted only for this machine: localhost, 127.0.0.1 or [::1]."
+		e.FixHint = "Use https://. Plain http is accepted only for this machine: localhost, 127.0.0.1 or [::1]."
 	}
 	return e
 }
@@ -234,15 +226,15 @@ func checkURL(text string) (string, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || len(text) > maxURL:
-		return "", fmt.Errorf("it is not a URL")
+		return "", fmt.Errorf("must be a URL of at most %d bytes", maxURL)
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return "", fmt.Errorf("want http://host or https://host")
+		return "", fmt.Errorf("must be http://host or https://host")
 	case u.Scheme == "http" && !loopback.IsHost(u.Hostname()):
 		return "", errPlainHTTP
 	case u.User != nil:
-		return "", fmt.Errorf("it must not contain a user name or password")
+		return "", fmt.Errorf("must not contain a user name or password")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return "", fmt.Errorf("it must not contain a query or fragment")
+		return "", fmt.Errorf("must not contain a query or fragment")
 	}
 	u.Host = strings.ToLower(u.Host)
 	return strings.TrimRight(u.String(), "/"), nil

@@ -19,7 +19,7 @@ import (
 func (c *Config) setOutbound(key string, value any) error {
 	text, ok := value.(string)
 	if text = strings.TrimSpace(text); !ok || text == "" || len(text) > maxURL {
-		return errors.New("want text of 1 to " + fmt.Sprint(maxURL) + " bytes")
+		return errors.New("must be text of 1 to " + fmt.Sprint(maxURL) + " bytes")
 	}
 	switch key {
 	case keyProxy:
@@ -31,9 +31,9 @@ func (c *Config) setOutbound(key string, value any) error {
 		c.Outbound.NoProxy = text
 	case keyCAFile:
 		if !filepath.IsAbs(text) {
-			return errors.New("want an absolute path")
+			return errors.New("must be an absolute path")
 		}
-		c.Outbound.CAFile = text // not read here: an unusable file fails the calls over HTTPS, not the daemon
+		c.Outbound.CAFile = text // not read here: an unusable file must fail the calls over HTTPS, not the daemon
 	}
 	return nil
 }
@@ -45,7 +45,7 @@ type Ignored struct {
 	Fix string
 }
 
-// proxyVariables are the variables that name a proxy for HTTPS, in the order in which programs read them.
+// proxyVariables are the variables that set a proxy for HTTPS, in the order that programs read them.
 var proxyVariables = []string{"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}
 
 // IgnoredProxy returns the caller's proxy variable if the daemon does not use it for calls to a backend.
@@ -115,7 +115,7 @@ func firstSet(who caller.Caller, names []string) (name, value string) {
 	return "", ""
 }
 
-// maxShown is the maximum length of a value in a text, in bytes.
+// maxShown is the maximum length of a value that a text quotes, in bytes.
 const maxShown = 300
 
 // set returns a sentence that tells the user to set a key of config.yaml to the value of a variable.

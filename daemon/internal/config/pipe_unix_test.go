@@ -3,12 +3,14 @@
 package config
 
 import (
-	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 func TestPipeInItsPlace(t *testing.T) {
@@ -20,8 +22,8 @@ func TestPipeInItsPlace(t *testing.T) {
 	if err := os.Symlink(path, link); err != nil {
 		t.Fatal(err)
 	}
-	var e *Error
-	if _, err := Open(dir, nil, slog.New(slog.DiscardHandler)); !errors.As(err, &e) || e.Problem != "it is not a file" {
+	_, err := Open(dir, nil, slog.New(slog.DiscardHandler))
+	if p := problem.From(err); p == nil || !strings.HasSuffix(p.Message, ": not a file") {
 		t.Errorf("start: %v", err)
 	}
 	if err := os.Remove(link); err != nil {

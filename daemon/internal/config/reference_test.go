@@ -14,7 +14,7 @@ func TestReferenceNamesEveryKey(t *testing.T) {
 		t.Fatal("the documentation has no page state-files")
 	}
 	_, err := parse(FileName, []byte("nosuch: 1\n"))
-	_, keys, ok := strings.Cut(err.Error(), "want one of ")
+	_, keys, ok := strings.Cut(err.Error(), "must be one of ")
 	if !ok {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/statefile"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // maxFile is the maximum size of config.yaml, in bytes.
@@ -26,14 +27,14 @@ type Store struct {
 	changed <-chan struct{}
 	log     *slog.Logger
 	current atomic.Pointer[Config]
-	problem atomic.Pointer[Error]
+	refused atomic.Pointer[problem.Error]
 
 	readFile func(path string, limit int64) ([]byte, error)
 	wait     time.Duration
 }
 
-// Open loads config.yaml; a missing or empty file means Default. It returns an *Error if the file is unusable. changed
-// receives a value when the file may have changed (statefile.Watch); a nil channel disables this.
+// Open loads config.yaml; a missing or empty file means Default. It returns a *problem.Error if the file is unusable.
+// changed receives a value when the file may have changed (statefile.Watch); a nil channel disables this.
 func Open(dir string, changed <-chan struct{}, log *slog.Logger) (*Store, error) {
 	s := newStore(dir, changed, log)
 	return s, s.open()
@@ -50,8 +51,8 @@ func newStore(dir string, changed <-chan struct{}, log *slog.Logger) *Store {
 func (s *Store) open() error {
 	select {
 	case l := <-s.load():
-		if l.problem != nil && !l.empty {
-			return l.problem
+		if l.refused != nil && !l.empty {
+			return l.refused
 		}
 		s.current.Store(l.config)
 		return nil
@@ -63,10 +64,10 @@ func (s *Store) open() error {
 // Current returns the configuration in use.
 func (s *Store) Current() *Config { return s.current.Load() }
 
-// Problem returns why the current file is not in use, or nil. While it is not nil, Current returns the last valid
-// configuration.
+// Problem returns the reason why the current file is not in use, or nil. While it is not nil, Current returns the
+// last valid configuration.
 func (s *Store) Problem() error {
-	if p := s.problem.Load(); p != nil {
+	if p := s.refused.Load(); p != nil {
 		return p
 	}
 	return nil
@@ -97,7 +98,8 @@ func (s *Store) Serve(ctx context.Context) error {
 	}
 }
 
-// reload reads the file and applies it. If the read takes longer than wait, reload returns the pending read.
+// reload reads the file and applies it. If the read takes longer than wait, reload returns the pending
+// read.
 func (s *Store) reload(ctx context.Context) (pending <-chan loaded) {
 	reading := s.load()
 	timeoutError := time.NewTimer(s.wait)
@@ -114,29 +116,28 @@ func (s *Store) reload(ctx context.Context) (pending <-chan loaded) {
 }
 
 func (s *Store) apply(l loaded) {
-	if l.problem != nil {
-		s.refuse(l.problem)
+	if l.refused != nil {
+		s.refuse(l.refused)
 		return
 	}
 	s.current.Store(l.config)
-	s.problem.Store(nil)
+	s.refused.Store(nil)
 	s.log.Info("loaded the configuration")
 }
 
-func (s *Store) refuse(problem *Error) {
-	s.problem.Store(problem)
-	s.log.Error("failed to load the configuration; the previous one stays in use", "err", problem)
+func (s *Store) refuse(err *problem.Error) {
+	s.refused.Store(err)
+	s.log.Error("failed to load the configuration; the previous one stays in use", "err", err)
 }
 
-func (s *Store) timeoutError() *Error {
-	return &Error{Source: s.path, Problem: fmt.Sprintf("timed out after %v; the file system may not be responding",
-		s.wait)}
+func (s *Store) timeoutError() *problem.Error {
+	return invalid(s.path, "", fmt.Sprintf("timed out after %v; the file system may not be responding", s.wait))
 }
 
 // loaded is the result of reading the file.
 type loaded struct {
 	config  *Config
-	problem *Error
+	refused *problem.Error
 	empty   bool // an editor or a full disk may have truncated the file, so the defaults are not applied
 }
 
@@ -152,26 +153,24 @@ func (s *Store) load() <-chan loaded {
 }
 
 func (s *Store) parseRead(data []byte, err error) loaded {
-	refused := func(problem string) loaded { return loaded{problem: &Error{Source: s.path, Problem: problem}} }
+	refused := func(why string) loaded { return loaded{refused: invalid(s.path, "", why)} }
 	var system *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return loaded{config: Default()}
 	case errors.Is(err, statefile.ErrNotRegular):
-		return refused("it is not a file")
+		return refused("not a file")
 	case errors.Is(err, statefile.ErrTooLarge):
-		return refused(fmt.Sprintf("it is larger than %d bytes", maxFile))
+		return refused(fmt.Sprintf("larger than %d bytes", maxFile))
 	case errors.As(err, &system):
 		return refused(system.Err.Error())
 	case err != nil:
 		return refused(err.Error())
 	case len(bytes.TrimSpace(data)) == 0:
-		empty := refused("it is empty")
+		empty := refused("empty")
 		empty.empty, empty.config = true, Default()
 		return empty
 	}
 	config, err := parse(s.path, data)
-	var problem *Error
-	errors.As(err, &problem)
-	return loaded{config: config, problem: problem}
+	return loaded{config: config, refused: problem.From(err)}
 }

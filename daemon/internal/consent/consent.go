@@ -1,4 +1,4 @@
-// Package consent stores the user's telemetry decision in the file consent. It is independent of events and of the
+// Package consent stores the user's telemetry decision in the file consent. It does not know about events or the
 // other switches that stop an upload.
 package consent
 
@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
-// State is a user's decision on telemetry.
+// State is the user's decision on telemetry.
 type State string
 
 // The possible contents of the file. Unreadable means that the decision cannot be determined.
@@ -71,5 +71,5 @@ func parse(data []byte) (State, error) {
 	case "":
 		return Unset, nil
 	}
-	return "", errors.New("want accepted, declined or unset")
+	return "", errors.New("decision must be accepted, declined or unset")
 }

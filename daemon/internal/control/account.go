@@ -3,66 +3,65 @@ package control
 import (
 	"context"
 
-	"google.golang.org/grpc/codes"
-
 	"github.com/service-dev/service/daemon/internal/account"
-	controlv1 "github.com/service-dev/service/proto/control/v1"
+	"github.com/service-dev/service/internal/problem"
+	api "github.com/service-dev/service/proto/control"
 )
 
-// The verdicts of whoami, which map to the command's exit codes 0, 1 and 2.
-const (
-	verdictLinked    = "linked"
-	verdictNotLinked = "not_linked"
-	verdictUnknown   = "unknown"
-)
-
-// Whoami returns the stored verdict. It asks the backend first if the request requires it or if this link was never
+// whoami returns the stored verdict. It asks the backend first if the request requires it or if this link was never
 // verified.
-func (s *Server) Whoami(ctx context.Context, r *controlv1.WhoamiRequest) (*controlv1.WhoamiResponse, error) {
-	ctx = withCaller(ctx, r.GetCaller())
-	l := s.o.Accounts.Link(ctx)
-	if r.GetRefresh() || l.Linked() && l.Verified.At.IsZero() {
-		l = s.o.Accounts.Verify(ctx)
+func (s *Server) whoami(ctx context.Context, r api.WhoamiRequest) (api.Identity, error) {
+	l := s.o.Daemon.Link(ctx)
+	if r.Refresh || l.Linked() && l.Verified.At.IsZero() {
+		l = s.o.Daemon.Verify(ctx)
 	}
-	return &controlv1.WhoamiResponse{
-		InstallId: s.o.Accounts.InstallID(), Link: linkMessage(l, s.o.Now()), Verdict: verdict(l),
-	}, nil
+	link := linkOf(l, s.o.Now())
+	out := api.Identity{
+		InstallID: s.o.Daemon.InstallID(), Linked: verdict(l), State: link.State, AccountID: optional(link.AccountID),
+		Tier: optional(link.Tier), LinkedAt: optional(link.LinkedAt), ExpiresAt: link.ExpiresAt,
+		BackendURL: optional(link.BackendURL), Detail: link.Detail,
+	}
+	if age := link.VerifiedAgeMs; age >= 0 && link.AccountID != "" {
+		seconds := age / 1000
+		out.VerifiedAgeSeconds = &seconds
+	}
+	return out, nil
 }
 
-// verdict returns the verdict on a token, or unknown if the backend was not reached.
-func verdict(l account.Link) string {
-	switch {
-	case !l.Linked():
-		return verdictNotLinked
-	case l.Verified.OK:
-		return verdictLinked
+// verdict reports whether the token is valid. It returns nil if the backend was not reached.
+func verdict(l account.Link) *bool {
+	linked := l.Linked()
+	if linked && !l.Verified.OK {
+		return nil
 	}
-	return verdictUnknown
+	return &linked
 }
 
-// Logout deletes auth.json and no other file.
-func (s *Server) Logout(ctx context.Context, r *controlv1.LogoutRequest) (*controlv1.LogoutResponse, error) {
-	out, err := s.o.Accounts.Logout(withCaller(ctx, r.GetCaller()))
+// optional returns nil for "", which is encoded as null.
+func optional(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// logout deletes auth.json and no other file.
+func (s *Server) logout(ctx context.Context, _ api.None) (api.LoggedOut, error) {
+	out, err := s.o.Daemon.Logout(ctx)
+	return api.LoggedOut{WasLinked: out.Was, AuthFile: out.Path, Revoked: out.Revoked,
+		RevokeURL: optional(out.RevokeURL)}, err
+}
+
+// setConsent records a telemetry decision.
+func (s *Server) setConsent(ctx context.Context, r api.ConsentRequest) (api.Decision, error) {
+	if r.State != "accepted" && r.State != "declined" {
+		return api.Decision{}, problem.New(problem.CodeInvalidRequest,
+			"the telemetry decision is neither accepted nor declined", "Use accept-privacy or decline-privacy.")
+	}
+	path, err := s.o.Daemon.SetConsent(ctx, r.State)
 	if err != nil {
-		return nil, statusError(err)
+		return api.Decision{}, err
 	}
-	return &controlv1.LogoutResponse{WasLinked: out.Was, AuthFile: out.Path, Revoked: out.Revoked,
-		RevokeUrl: out.RevokeURL}, nil
-}
-
-// SetConsent records a telemetry decision.
-func (s *Server) SetConsent(ctx context.Context, r *controlv1.SetConsentRequest) (*controlv1.SetConsentResponse,
-	error) {
-	ctx = withCaller(ctx, r.GetCaller())
-	if st := r.GetState(); st != "accepted" && st != "declined" {
-		return nil, refuse(codes.InvalidArgument, &controlv1.Error{
-			Code: "invalid_request", Message: "the telemetry decision is neither accepted nor declined",
-			FixHint: "Use accept-privacy or decline-privacy.",
-		})
-	}
-	path, err := s.o.Consents.SetConsent(ctx, r.GetState())
-	if err != nil {
-		return nil, statusError(err)
-	}
-	return &controlv1.SetConsentResponse{Consent: consentMessage(s.o.Consents.Consent(ctx)), File: path}, nil
+	c := s.o.Daemon.Consent(ctx)
+	return api.Decision{Consent: c.State, UploadAllowed: c.UploadAllowed, DecidedBy: c.DecidedBy, File: path}, nil
 }

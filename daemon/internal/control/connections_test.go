@@ -9,10 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
-	controlv1 "github.com/service-dev/service/proto/control/v1"
+	api "github.com/service-dev/service/proto/control"
+	"github.com/service-dev/service/test/controltest"
 )
 
 // crowd is a server whose clients appear to have the process id in next.
@@ -33,16 +31,26 @@ func gather(t *testing.T, limits Limits) *crowd {
 	return c
 }
 
-// client connects as process pid and calls Hello.
-func (c *crowd) client(t *testing.T, pid int) (controlv1.ControlClient, error) {
+// client connects as process pid and asks for the version.
+func (c *crowd) client(t *testing.T, pid int) (*controltest.Client, error) {
 	t.Helper()
 	c.next.Store(int64(pid))
-	client := visit(t, c.path)
-	_, err := client.Hello(t.Context(), &controlv1.HelloRequest{ProtocolMin: 1, ProtocolMax: 1})
-	return client, err
+	client := controltest.New(t, c.path)
+	return client, version(t.Context(), client)
 }
 
-func (c *crowd) welcome(t *testing.T, pid int) controlv1.ControlClient {
+func version(ctx context.Context, client *controltest.Client) error {
+	_, err := controltest.Call(ctx, client, api.GetVersion, api.None{})
+	return err
+}
+
+// list makes a call that is not a diagnostic.
+func list(ctx context.Context, client *controltest.Client) error {
+	_, err := controltest.Call(ctx, client, api.ListTools, api.None{})
+	return err
+}
+
+func (c *crowd) welcome(t *testing.T, pid int) *controltest.Client {
 	t.Helper()
 	client, err := c.client(t, pid)
 	if err != nil {
@@ -52,22 +60,18 @@ func (c *crowd) welcome(t *testing.T, pid int) controlv1.ControlClient {
 }
 
 // wait makes a call that lasts until ctx ends, and returns the error of a refused call.
-func wait(ctx context.Context, client controlv1.ControlClient) error {
-	stream, err := client.CallTool(ctx, &controlv1.CallToolRequest{Name: "wait"})
+func wait(ctx context.Context, client *controltest.Client) error {
+	lines, err := controltest.Stream(ctx, client, api.CallTool, api.ToolRequest{Name: "wait"})
 	if err == nil {
-		_, err = stream.Recv()
+		_, err = lines.Next()
 	}
 	return err
 }
 
 func wantRefusal(t *testing.T, err error, code, message string) {
 	t.Helper()
-	if status.Code(err) != codes.ResourceExhausted {
-		t.Fatalf("got %v, want a refusal with code %s", err, code)
-	}
-	if e := told(t, err); e.GetCode() != code || !e.GetRetryable() || e.GetFixHint() == "" ||
-		!strings.Contains(e.GetMessage(), message) {
-		t.Fatalf("refusal %v; want code %s, message %s and a fix hint", e, code, message)
+	if e := refusalOf(t, err); e.Code != code || !e.Retryable || e.FixHint == "" || !strings.Contains(e.Message, message) {
+		t.Fatalf("refusal %+v; want code %s, message %s and a fix hint", e, code, message)
 	}
 }
 
@@ -99,23 +103,19 @@ func TestCallsAreBounded(t *testing.T) {
 		}
 	}
 	wantRefusal(t, wait(ctx, good), "too_many_calls", "8 calls are in progress")
-	for _, client := range []controlv1.ControlClient{hostile, good} {
-		if _, err := client.Status(ctx, &controlv1.StatusRequest{}); err != nil {
+	for _, client := range []*controltest.Client{hostile, good} {
+		if err := version(ctx, client); err != nil {
 			t.Errorf("status at the limit: %v, want no error", err)
 		}
 	}
 	cancel()
 	settled(t, "the calls are no longer counted", func() bool {
-		stream, err := good.CallTool(t.Context(), &controlv1.CallToolRequest{Name: "x"})
-		if err == nil {
-			_, err = stream.Recv()
-		}
+		_, err := controltest.Tool(t.Context(), good, "x", "")
 		return err == nil
 	})
 	settled(t, "nothing is counted any more", func() bool {
-		c.room.mu.Lock()
-		defer c.room.mu.Unlock()
-		return c.room.calls == 0
+		used, _ := c.room.calls.Counts()
+		return used == 0
 	})
 }
 
@@ -137,10 +137,10 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	if _, err := io.ReadAll(idle[0]); err != nil {
 		t.Errorf("the first of 50 idle connections was not closed: %v", err)
 	}
-	if _, err := good.Status(t.Context(), &controlv1.StatusRequest{}); err != nil {
+	if err := version(t.Context(), good); err != nil {
 		t.Errorf("a client that connected earlier was disconnected: %v", err)
 	}
-	if _, err := c.welcome(t, 3).Status(t.Context(), &controlv1.StatusRequest{}); err != nil {
+	if err := version(t.Context(), c.welcome(t, 3)); err != nil {
 		t.Errorf("a client that connects later: %v, want no error", err)
 	}
 	c.room.mu.Lock()
@@ -150,7 +150,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	}
 }
 
-// Connections with calls in progress are not closed for a new one. The new one is refused with the reason.
+// Connections with calls in progress are not closed for a new one, whose calls are refused with the reason.
 func TestBusyConnectionsAreBounded(t *testing.T) {
 	c := gather(t, Limits{Connections: 4, Calls: 64})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -160,8 +160,7 @@ func TestBusyConnectionsAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := c.client(t, 1)
-	wantRefusal(t, err, "too_many_connections", "process 1 reached its limit of 2 connections")
+	wantRefusal(t, list(ctx, c.welcome(t, 1)), "too_many_connections", "process 1 reached its limit of 2 connections")
 	good := c.welcome(t, 2)
 	if err := wait(ctx, good); err != nil {
 		t.Fatal(err)
@@ -169,29 +168,18 @@ func TestBusyConnectionsAreBounded(t *testing.T) {
 	if err := wait(ctx, c.welcome(t, 3)); err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.client(t, 4)
-	wantRefusal(t, err, "too_many_connections", "4 connections have calls in progress")
-	if _, err := good.Status(ctx, &controlv1.StatusRequest{}); err != nil {
-		t.Errorf("an admitted client: %v, want no error", err)
+	crowded := c.welcome(t, 4)
+	wantRefusal(t, list(ctx, crowded), "too_many_connections", "4 connections have calls in progress")
+	for _, client := range []*controltest.Client{good, crowded} {
+		if err := version(ctx, client); err != nil {
+			t.Errorf("a diagnostic call at the limit: %v, want no error", err)
+		}
 	}
 	cancel()
-	settled(t, "there is room again", func() bool { _, err := c.client(t, 4); return err == nil })
-}
-
-// A message above the size limit is refused, and its connection stays usable.
-func TestMessagesAreBounded(t *testing.T) {
-	client := dial(t, &fake{})
-	stream, err := client.CallTool(t.Context(), &controlv1.CallToolRequest{Name: "x",
-		Arguments: `"` + strings.Repeat("x", maxMessage) + `"`})
-	if err == nil {
-		_, err = stream.Recv()
-	}
-	if status.Code(err) != codes.ResourceExhausted {
-		t.Errorf("5 MB of arguments: %v, want ResourceExhausted", err)
-	}
-	if _, err := client.Status(t.Context(), &controlv1.StatusRequest{}); err != nil {
-		t.Errorf("the next call: %v, want no error", err)
-	}
+	settled(t, "there is room again", func() bool {
+		c.next.Store(4)
+		return list(t.Context(), controltest.New(t, c.path)) == nil
+	})
 }
 
 func settled(t *testing.T, what string, yes func() bool) {

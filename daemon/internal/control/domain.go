@@ -6,15 +6,16 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/account"
+	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/link"
 	"github.com/service-dev/service/daemon/internal/tools"
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
-// The caller of every method is in its context (package caller).
+// Daemon is what the control API reads and changes. The caller of every method is in its context (package caller).
+type Daemon interface {
+	// The account link, from the point of view of the caller's backend.
 
-// Accounts gives access to the account link from the point of view of the caller's backend.
-type Accounts interface {
 	// InstallID returns the anonymous id of this install.
 	InstallID() string
 	// Link returns the current link. Its State is OtherBackend if a backend other than the caller's issued it.
@@ -24,45 +25,56 @@ type Accounts interface {
 	Verify(ctx context.Context) account.Link
 	// Logout deletes auth.json and asks the backend to revoke its token.
 	Logout(ctx context.Context) (LoggedOut, error)
-}
 
-// LoggedOut is the outcome of a logout. Was is false if there was no link. RevokeURL is the page on which the user can
-// revoke the token if the backend was not reached.
-type LoggedOut struct {
-	Was, Revoked    bool
-	Path, RevokeURL string
-}
+	// Device-code flows.
 
-// Logins runs device-code flows for the CLI.
-type Logins interface {
 	// Begin issues a code. replace allows a live link of another account or backend to be replaced.
 	Begin(ctx context.Context, replace bool) (Attempt, error)
 	// Open opens the verification page for the caller. reason is why it was not opened.
 	Open(ctx context.Context, url string) (opened bool, reason string)
-}
 
-// Attempt is one login.
-type Attempt interface {
-	Code() link.Code
-	// Wait polls until there is an outcome. If ctx ends first, the polling stops and does not resume.
-	Wait(ctx context.Context, onPoll func(link.PollEvent)) (link.Outcome, error)
-}
+	// The telemetry decision.
 
-// Consents stores the telemetry decision.
-type Consents interface {
 	Consent(ctx context.Context) Consent
 	// SetConsent stores accepted or declined and returns the path of the written file.
 	SetConsent(ctx context.Context, state string) (path string, err error)
-}
 
-// Catalogue is the set of tools that an agent sees.
-type Catalogue interface {
-	List() []tools.Tool
-	Call(ctx context.Context, name string, args json.RawMessage, io tools.IO) tools.Result
-}
+	// Usage events and the first-run notice about them.
 
-// System describes and stops the daemon itself.
-type System interface {
+	Telemetry(ctx context.Context) TelemetryStatus
+	// PurgeTelemetry erases recorded events on this machine and at the backends. The error concerns this machine only.
+	PurgeTelemetry(ctx context.Context) (TelemetryPurged, error)
+	// TakeNotice claims the notice for one response; ok is false if no notice is pending. Call done exactly once, with
+	// whether the response was sent.
+	TakeNotice(ctx context.Context) (text string, done func(sent bool), ok bool)
+
+	// Real glasses.
+
+	// KnownPairs returns the remembered and the connected pairs, most recently used first.
+	KnownPairs() []KnownPair
+	// ScanPairs looks for pairs in range. It returns a *problem.Error or ctx's error on failure.
+	ScanPairs(ctx context.Context, length time.Duration) ([]backend.FoundPair, error)
+	// CloseRealSessions closes the sessions with real glasses of the caller's directory and returns their ids.
+	CloseRealSessions(ctx context.Context) ([]string, error)
+	// ForgetPair forgets the pair with this name, ignoring case.
+	ForgetPair(name string) error
+	// SetPanel stores and applies the user's description of the panel of a session's glasses.
+	SetPanel(sessionID string, panel backend.PairPanel) error
+
+	// Adapters added by the user. These methods return a *problem.Error on failure.
+
+	AddPlugin(ctx context.Context, path, sha256 string) (Plugin, error)
+	RemovePlugin(ctx context.Context, name string) (Plugin, error)
+
+	// Accounts of the embedded backend. These methods return a *problem.Error if the caller uses another backend.
+
+	// LocalAccounts returns all accounts, or only the account with the given email address.
+	LocalAccounts(ctx context.Context, email string) ([]backend.LocalAccount, error)
+	// ResetPassword also returns the page on which to sign in.
+	ResetPassword(ctx context.Context, p backend.NewPassword) (reset backend.PasswordReset, signInURL string, err error)
+
+	// The daemon itself.
+
 	Plugins() []Plugin
 	Load() Load
 	Backend(ctx context.Context) Backend
@@ -72,6 +84,26 @@ type System interface {
 	HoldLocalSession(id string) (release func(ctx context.Context) error)
 	// Stop starts the shutdown and returns immediately.
 	Stop()
+}
+
+// LoggedOut is the outcome of a logout. Was is false if there was no link. RevokeURL is the page on which the user can
+// revoke the token if the backend was not reached.
+type LoggedOut struct {
+	Was, Revoked    bool
+	Path, RevokeURL string
+}
+
+// Attempt is one login.
+type Attempt interface {
+	Code() link.Code
+	// Wait polls until there is an outcome. If ctx ends first, the polling stops and does not resume.
+	Wait(ctx context.Context, onPoll func(link.PollEvent)) (link.Outcome, error)
+}
+
+// Catalogue is the set of tools that an agent sees.
+type Catalogue interface {
+	List() []tools.Tool
+	Call(ctx context.Context, name string, args json.RawMessage, io tools.IO) tools.Result
 }
 
 // About describes a daemon; it does not change while it runs.
@@ -121,12 +153,6 @@ type Plugin struct {
 	// adapter's display name.
 	Added                time.Time
 	SHA256, Owner, Title string
-}
-
-// Adapters manages the adapters that the user added. Its methods return a *backend.Problem on failure.
-type Adapters interface {
-	AddPlugin(ctx context.Context, path, sha256 string) (Plugin, error)
-	RemovePlugin(ctx context.Context, name string) (Plugin, error)
 }
 
 // Check is one result of the doctor. State is ok, warn or fail; Fix is the next step.

@@ -2,12 +2,14 @@ package control
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/pairs"
-	controlv1 "github.com/service-dev/service/proto/control/v1"
+	"github.com/service-dev/service/internal/problem"
+	api "github.com/service-dev/service/proto/control"
 )
 
 // KnownPair is a pair that is remembered or connected. SessionID is the session to which it is connected, if any.
@@ -16,38 +18,30 @@ type KnownPair struct {
 	SessionID string
 }
 
-// Glasses finds real glasses, closes their sessions, and stores and deletes the facts known about them.
-type Glasses interface {
-	// KnownPairs returns the remembered and the connected pairs, most recently used first.
-	KnownPairs() []KnownPair
-	// ScanPairs looks for pairs in range. It returns a *backend.Problem or ctx's error on failure.
-	ScanPairs(ctx context.Context, length time.Duration) ([]backend.FoundPair, error)
-	// CloseRealSessions closes the sessions with real glasses of the caller's directory and returns their ids.
-	CloseRealSessions(ctx context.Context) ([]string, error)
-	// ForgetPair forgets the pair with this name, ignoring case.
-	ForgetPair(name string) error
-	// SetPanel stores and applies the user's description of the panel of a session's glasses.
-	SetPanel(sessionID string, panel backend.PairPanel) error
-}
+// maxScan is the maximum time in seconds to look for glasses.
+const maxScan = 60
 
-// ListGlasses lists the remembered glasses and the glasses in range. It lists the remembered ones even if the search
+// listGlasses lists the remembered glasses and the glasses in range. It lists the remembered ones even if the search
 // fails.
-func (s *Server) ListGlasses(ctx context.Context, r *controlv1.ListGlassesRequest) (*controlv1.ListGlassesResponse,
-	error) {
-	out := &controlv1.ListGlassesResponse{}
-	known := s.o.Glasses.KnownPairs()
+func (s *Server) listGlasses(ctx context.Context, r api.GlassesRequest) (api.GlassesAnswer, error) {
+	if r.Seconds < 0 || r.Seconds > maxScan {
+		return api.GlassesAnswer{}, problem.New(problem.CodeInvalidRequest,
+			fmt.Sprintf("seconds is %d, not from 0 to %d", r.Seconds, maxScan), "Look for glasses for at most a minute.")
+	}
+	out := api.GlassesAnswer{Glasses: []api.KnownGlasses{}}
+	known := s.o.Daemon.KnownPairs()
 	for _, k := range known {
-		g := &controlv1.Glasses{Name: k.Name, DeviceModel: k.DeviceModel, SessionId: k.SessionID, Uncleared: k.Uncleared,
-			Panel: &controlv1.Panel{Inverted: k.Inverted, Rows: int32(k.Rows), Checked: k.IsChecked}}
-		if !k.UsedAt.IsZero() {
-			g.UsedMs = k.UsedAt.UnixMilli()
+		g := api.KnownGlasses{
+			Glasses: api.Glasses{Name: k.Name, DeviceModel: k.DeviceModel, SessionID: k.SessionID, Uncleared: k.Uncleared,
+				PanelChecked: k.IsChecked, UsedMs: milliseconds(k.UsedAt), Parts: []api.GlassesPart{}},
+			Panel: api.Panel{Inverted: k.Inverted, Rows: k.Rows, IsChecked: k.IsChecked},
 		}
 		out.Glasses = append(out.Glasses, g)
 	}
-	if r.GetSeconds() == 0 {
+	if r.Seconds == 0 {
 		return out, nil
 	}
-	found, err := s.o.Glasses.ScanPairs(ctx, time.Duration(r.GetSeconds())*time.Second)
+	found, err := s.o.Daemon.ScanPairs(ctx, time.Duration(r.Seconds)*time.Second)
 	if err != nil {
 		out.Problem = errorOf(err)
 		return out, nil
@@ -56,44 +50,28 @@ func (s *Server) ListGlasses(ctx context.Context, r *controlv1.ListGlassesReques
 		i := slices.IndexFunc(known, func(k KnownPair) bool { return k.Name == f.Name && k.DeviceModel == f.DeviceModel })
 		if i < 0 {
 			i = len(out.Glasses)
-			out.Glasses = append(out.Glasses, &controlv1.Glasses{Name: f.Name, DeviceModel: f.DeviceModel})
+			g := api.Glasses{Name: f.Name, DeviceModel: f.DeviceModel, Parts: []api.GlassesPart{}}
+			out.Glasses = append(out.Glasses, api.KnownGlasses{Glasses: g})
 		}
 		for _, p := range f.Parts {
-			out.Glasses[i].Parts = append(out.Glasses[i].Parts, &controlv1.GlassesPart{
-				Key: p.Key, Found: p.Found, Rssi: int32(p.RSSI),
-			})
+			out.Glasses[i].Parts = append(out.Glasses[i].Parts, api.GlassesPart{Key: p.Key, Found: p.Found, RSSI: p.RSSI})
 		}
 	}
 	return out, nil
 }
 
-// DisconnectGlasses closes the sessions with real glasses of the caller's directory.
-func (s *Server) DisconnectGlasses(ctx context.Context,
-	r *controlv1.DisconnectGlassesRequest) (*controlv1.DisconnectGlassesResponse, error) {
-	ids, err := s.o.Glasses.CloseRealSessions(withCaller(ctx, r.GetCaller()))
-	if err != nil {
-		return nil, statusError(err)
-	}
-	return &controlv1.DisconnectGlassesResponse{SessionIds: ids}, nil
+// disconnectGlasses closes the sessions with real glasses of the caller's directory.
+func (s *Server) disconnectGlasses(ctx context.Context, _ api.None) (api.Disconnected, error) {
+	ids, err := s.o.Daemon.CloseRealSessions(ctx)
+	return api.Disconnected{SessionIDs: append([]string{}, ids...)}, err
 }
 
-// ForgetGlasses forgets a pair.
-func (s *Server) ForgetGlasses(_ context.Context, r *controlv1.ForgetGlassesRequest) (*controlv1.ForgetGlassesResponse,
-	error) {
-	if err := s.o.Glasses.ForgetPair(r.GetName()); err != nil {
-		return nil, statusError(err)
-	}
-	return &controlv1.ForgetGlassesResponse{}, nil
+// forgetGlasses forgets a pair.
+func (s *Server) forgetGlasses(_ context.Context, r api.NameRequest) (api.None, error) {
+	return api.None{}, s.o.Daemon.ForgetPair(r.Name)
 }
 
-// SetPanel stores the user's description of the panel of a session's glasses.
-func (s *Server) SetPanel(_ context.Context, r *controlv1.SetPanelRequest) (*controlv1.SetPanelResponse, error) {
-	p := r.GetPanel()
-	err := s.o.Glasses.SetPanel(r.GetSessionId(), backend.PairPanel{
-		Inverted: p.GetInverted(), Rows: int(p.GetRows()), IsChecked: p.GetChecked(),
-	})
-	if err != nil {
-		return nil, statusError(err)
-	}
-	return &controlv1.SetPanelResponse{}, nil
+// setPanel stores the user's description of the panel of a session's glasses.
+func (s *Server) setPanel(_ context.Context, r api.PanelRequest) (api.None, error) {
+	return api.None{}, s.o.Daemon.SetPanel(r.SessionID, backend.PairPanel(r.Panel))
 }

@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/link"
-	controlv1 "github.com/service-dev/service/proto/control/v1"
+	"github.com/service-dev/service/internal/problem"
+	api "github.com/service-dev/service/proto/control"
+	"github.com/service-dev/service/test/controltest"
 )
 
 func TestLoginStreams(t *testing.T) {
@@ -17,28 +18,27 @@ func TestLoginStreams(t *testing.T) {
 		onPoll(link.PollEvent{PollCount: 1, Remaining: time.Minute})
 		return link.Outcome{AccountID: "a", Tier: "free_account", LinkedAt: time.Now(), PollCount: 2}, nil
 	}}
-	stream, err := dial(t, f).Login(t.Context(), &controlv1.LoginRequest{})
+	stream, err := controltest.Stream(t.Context(), dial(t, f), api.Login, api.LoginRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var kinds []string
 	for {
-		e, err := stream.Recv()
+		e, err := stream.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			t.Fatal(err)
-		}
-		switch ev := e.GetEvent().(type) {
-		case *controlv1.LoginResponse_Code:
-			kinds = append(kinds, "code "+ev.Code.GetUserCode())
-		case *controlv1.LoginResponse_Opened:
-			kinds = append(kinds, "opened "+ev.Opened.GetReason())
-		case *controlv1.LoginResponse_Waiting:
+		case e.Code != nil:
+			kinds = append(kinds, "code "+e.Code.UserCode)
+		case e.Opened != nil:
+			kinds = append(kinds, "opened "+e.Opened.Reason)
+		case e.Waiting != nil:
 			kinds = append(kinds, "waiting")
-		case *controlv1.LoginResponse_Linked:
-			kinds = append(kinds, "linked "+ev.Linked.GetAccountId())
+		case e.Linked != nil:
+			kinds = append(kinds, "linked "+e.Linked.AccountID)
 		}
 	}
 	want := []string{"code BCDF-GHJK", "opened disabled", "waiting", "linked a"}
@@ -54,29 +54,26 @@ func TestLoginEndsWithItsClient(t *testing.T) {
 		return link.Outcome{}, ctx.Err()
 	}}
 	ctx, cancel := context.WithCancel(t.Context())
-	stream, err := dial(t, f).Login(ctx, &controlv1.LoginRequest{})
+	stream, err := controltest.Stream(ctx, dial(t, f), api.Login, api.LoginRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := stream.Recv(); err != nil {
+	if _, err := stream.Next(); err != nil {
 		t.Fatal(err)
 	}
 	cancel()
 	select {
 	case <-f.waited:
-	case <-time.After(5 * time.Second):
+	case <-time.After(10 * time.Second):
 		t.Fatal("the polling continued after the client disconnected")
 	}
 }
 
-func TestLoginRefusedIsAnEvent(t *testing.T) {
-	f := &fake{begin: &backend.Problem{Code: backend.CodeUnreachable, Message: "no", Retryable: true, FixHint: "later"}}
-	stream, err := dial(t, f).Login(t.Context(), &controlv1.LoginRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := stream.Recv()
-	if err != nil || e.GetError().GetCode() != backend.CodeUnreachable || !e.GetError().GetRetryable() {
-		t.Fatalf("%v, %v", e, err)
+func TestLoginIsRefused(t *testing.T) {
+	f := &fake{begin: &problem.Error{Code: problem.CodeBackendUnreachable, Message: "no", Retryable: true,
+		FixHint: "later"}}
+	_, err := controltest.Stream(t.Context(), dial(t, f), api.Login, api.LoginRequest{})
+	if e := refusalOf(t, err); e.Code != problem.CodeBackendUnreachable || !e.Retryable || e.FixHint != "later" {
+		t.Fatalf("%+v", e)
 	}
 }

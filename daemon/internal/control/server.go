@@ -2,55 +2,41 @@ package control
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
+	"log"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/keepalive"
 
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/descriptors"
+	"github.com/service-dev/service/daemon/internal/fontstore"
 	"github.com/service-dev/service/daemon/internal/ratelog"
-	"github.com/service-dev/service/internal/wiretext"
-	controlv1 "github.com/service-dev/service/proto/control/v1"
+	api "github.com/service-dev/service/proto/control"
 )
 
-// Limits of the socket. A message contains at most the arguments of one tool call, and a user has only a few terminals.
-const (
-	maxMessage = 4 << 20
-	maxHeaders = 64 << 10
-	// maxStreams is the maximum number of calls in progress on one connection; an HTTP/2 client queues further ones.
-	maxStreams = 64
-	// maxIdle is how long a connection may be idle before it is closed.
-	maxIdle = 10 * time.Minute
-	// drain is how long calls may continue after ctx has ended.
-	drain = 2 * time.Second
-)
+// maxHeaders is the maximum size of a request's headers in bytes, of which the caller takes most.
+const maxHeaders = api.MaxCaller + 16<<10
+
+// drain is how long calls may continue after ctx has ended.
+const drain = 2 * time.Second
+
+// deadlines bound how long a client may take. header is for a request's headers, body for its body, idle for the time
+// between requests, and write for reading one answer or line.
+type deadlines struct{ header, body, idle, write time.Duration }
+
+var usualDeadlines = deadlines{header: 10 * time.Second, body: 30 * time.Second, idle: 10 * time.Minute,
+	write: time.Minute}
 
 // Options are the components that a Server calls. All except Limits are required.
 type Options struct {
-	About    About
-	Accounts Accounts
-	Logins   Logins
-	Consents Consents
-	// Telemetry is declared in telemetry.go.
-	Telemetry Telemetry
-	Tools     Catalogue
-	// Fonts is declared in fonts.go.
-	Fonts Fonts
-	// Glasses is declared in glasses.go.
-	Glasses  Glasses
-	Adapters Adapters
-	System   System
-	// LocalAccounts is declared in local_accounts.go.
-	LocalAccounts LocalAccounts
+	About  About
+	Daemon Daemon
+	Tools  Catalogue
+	Fonts  *fontstore.Store
 	// ClientIO returns the process that executes a caller's operations, identified by its token; nil if there is none.
 	ClientIO func(token string) caller.IO
 	// Limits limits the clients' use of resources; zero values mean the defaults.
@@ -59,126 +45,111 @@ type Options struct {
 	Now    func() time.Time
 }
 
-// Server serves the control contract.
+// Server serves the control API.
 type Server struct {
-	controlv1.UnimplementedControlServer
-	o        Options
-	conns    *connLimiter
-	stopping chan struct{} // closed when Serve is asked to stop
-	active   atomic.Int64
-	total    atomic.Int64
+	o         Options
+	conns     *connLimiter
+	endpoints map[string]map[string]endpoint // by path and method
+	deadlines deadlines
+	stopping  chan struct{} // closed when Serve is asked to stop
+
+	mu       sync.Mutex
+	stopped  bool // no handler may start
+	handlers sync.WaitGroup
 }
 
 // New returns a server without opening a socket.
 func New(o Options) *Server {
-	return &Server{o: o, conns: newConnLimiter(o.Limits, o.Log), stopping: make(chan struct{})}
+	s := &Server{
+		o: o, conns: newConnLimiter(o.Limits, o.Log), endpoints: map[string]map[string]endpoint{},
+		deadlines: usualDeadlines, stopping: make(chan struct{}),
+	}
+	for _, e := range s.routes() {
+		if s.endpoints[e.Path] == nil {
+			s.endpoints[e.Path] = map[string]endpoint{}
+		}
+		s.endpoints[e.Path][e.Method] = e
+	}
+	return s
+}
+
+// routes returns the handler of every route.
+func (s *Server) routes() []endpoint {
+	return []endpoint{
+		unary(api.GetVersion, s.version), unary(api.GetStatus, s.status), unary(api.RunDoctor, s.doctor),
+		unary(api.Stop, s.stop), unary(api.Whoami, s.whoami), stream(api.Login, s.login),
+		unary(api.Logout, s.logout), unary(api.ListAccounts, s.listAccounts),
+		unary(api.ResetPassword, s.resetPassword), unary(api.SetConsent, s.setConsent),
+		unary(api.GetTelemetry, s.telemetry), unary(api.PurgeTelemetry, s.purgeTelemetry),
+		unary(api.ListTools, s.listTools), stream(api.CallTool, s.callTool),
+		stream(api.OpenSession, s.openSession), unary(api.ListPlugins, s.listPlugins),
+		unary(api.AddPlugin, s.addPlugin), unary(api.RemovePlugin, s.removePlugin),
+		unary(api.ListFonts, s.listFonts), upload(api.AddFont, maxFont, s.addFont),
+		unary(api.RemoveFont, s.removeFont), unary(api.ListGlasses, s.listGlasses),
+		unary(api.DisconnectGlasses, s.disconnectGlasses), unary(api.ForgetGlasses, s.forgetGlasses),
+		unary(api.SetPanel, s.setPanel),
+	}
 }
 
 // Active returns the number of calls in progress.
-func (s *Server) Active() int { return int(s.active.Load()) }
+func (s *Server) Active() int {
+	n, _ := s.conns.calls.Counts()
+	return n
+}
 
 // Calls returns the number of calls since the start. The daemon uses it to detect activity.
-func (s *Server) Calls() int64 { return s.total.Load() }
+func (s *Server) Calls() int64 {
+	_, total := s.conns.calls.Counts()
+	return total
+}
 
-// Serve serves l until ctx ends, then briefly lets open calls finish. Call it once.
+// Serve serves l until ctx ends, then briefly lets open calls finish. It closes l. Call it once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	g := grpc.NewServer(
-		grpc.ForceServerCodecV2(wiretext.Codec()), grpc.MaxRecvMsgSize(maxMessage),
-		grpc.MaxHeaderListSize(maxHeaders), grpc.MaxConcurrentStreams(maxStreams),
-		grpc.ConnectionTimeout(5*time.Second), grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: maxIdle}),
-		grpc.Creds(connCredentials{insecure.NewCredentials()}), grpc.InTapHandle(s.conns.tap),
-		grpc.UnaryInterceptor(s.unary), grpc.StreamInterceptor(s.stream),
-	)
-	controlv1.RegisterControlServer(g, s)
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true) // only to refuse the gRPC clients of older versions
+	web := &http.Server{
+		Handler: http.HandlerFunc(s.serveHTTP), Protocols: protocols, MaxHeaderBytes: maxHeaders,
+		ReadHeaderTimeout: s.deadlines.header, IdleTimeout: s.deadlines.idle,
+		ConnContext: withConn,
+		ErrorLog:    log.New(io.Discard, "", 0), // it would contain clients' mistakes
+	}
 	var drained sync.WaitGroup
 	drained.Add(1)
 	stop := context.AfterFunc(ctx, func() {
 		defer drained.Done()
 		close(s.stopping)
-		force := time.AfterFunc(drain, g.Stop)
-		defer force.Stop()
-		g.GracefulStop()
+		_ = l.Close()
+		for s.conns.evictIdle() { // Shutdown would wait for new connections without a request
+		}
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+		defer cancel()
+		_ = web.Shutdown(grace)
 	})
-	err := g.Serve(&limitedListener{
+	err := web.Serve(&limitedListener{
 		Listener: l, log: ratelog.New(s.o.Log, logInterval, time.Now), conns: s.conns, reserve: descriptors.NewReserve(),
 	})
 	if stop() {
 		drained.Done()
 	}
 	drained.Wait()
+	_ = web.Close()
+	s.mu.Lock()
+	s.stopped = true
+	s.mu.Unlock()
+	s.handlers.Wait()
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("serve control.sock: %w", err)
 	}
 	return nil
 }
 
-func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any,
-	err error) {
-	defer s.enter()()
-	defer s.recoverPanic(info.FullMethod, &err)
-	return next(ctx, req)
-}
-
-func (s *Server) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo,
-	next grpc.StreamHandler) (err error) {
-	defer s.enter()()
-	defer s.recoverPanic(info.FullMethod, &err)
-	return next(srv, ss)
-}
-
-func (s *Server) enter() (leave func()) {
-	s.total.Add(1)
-	s.active.Add(1)
-	return func() { s.active.Add(-1) }
-}
-
-// recoverPanic turns a panic into an error of the call that caused it. The panic value may contain data of the call, so
-// only its type is logged.
-func (s *Server) recoverPanic(method string, err *error) {
-	if r := recover(); r != nil {
-		s.o.Log.Error("control call panicked", "method", method, "type", fmt.Sprintf("%T", r))
-		*err = refuse(codes.Internal, &controlv1.Error{
-			Code: "internal", Message: "the daemon had an internal error", FixHint: "Report the log: `servicectl daemon logs`.",
-		})
+// enter counts a running handler. It returns false if the server has stopped.
+func (s *Server) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.stopped {
+		s.handlers.Add(1)
 	}
-}
-
-var errTooManyConnections = errors.New("too many connections")
-
-// limitedListener admits only connections of the daemon's own user, within the limits.
-type limitedListener struct {
-	net.Listener
-	log     *ratelog.Logger
-	conns   *connLimiter
-	reserve *descriptors.Reserve
-}
-
-func (l *limitedListener) Accept() (net.Conn, error) {
-	for {
-		l.reserve.Fill()
-		conn, err := l.Listener.Accept()
-		exhausted := descriptors.Exhausted(err)
-		if exhausted && l.conns.evictIdle() {
-			continue
-		}
-		if exhausted {
-			conn = l.reserve.Accept(l.Listener, err)
-		}
-		if conn == nil {
-			return nil, err // gRPC retries after a short delay
-		}
-		refused := CheckPeer(conn)
-		if refused == nil {
-			admit := l.conns.admit
-			if exhausted {
-				admit = l.conns.admitExhausted
-			}
-			if admitted := admit(conn); admitted != nil {
-				return admitted, nil
-			}
-			refused = errTooManyConnections
-		}
-		l.log.Warn("refused a connection to control.sock", "err", refused)
-		conn.Close()
-	}
+	return !s.stopped
 }

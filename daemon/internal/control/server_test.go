@@ -12,20 +12,20 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/status"
-
 	"github.com/service-dev/service/daemon/internal/account"
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/link"
 	"github.com/service-dev/service/daemon/internal/tools"
-	controlv1 "github.com/service-dev/service/proto/control/v1"
+	"github.com/service-dev/service/internal/problem"
+	"github.com/service-dev/service/internal/rendezvous"
+	api "github.com/service-dev/service/proto/control"
+	"github.com/service-dev/service/test/controltest"
 )
 
 // fake is a minimal daemon. Its fields are set before it is served.
 type fake struct {
+	Daemon                   // the methods that no test calls
 	notice   func(sent bool) // if set, the notice is pending
 	link     account.Link
 	verified account.Link
@@ -101,30 +101,35 @@ func (f *fake) Call(ctx context.Context, name string, args json.RawMessage, io t
 	case "wait":
 		io.Progress(1, 2, "half")
 		<-ctx.Done()
+	case "slow":
+		time.Sleep(300 * time.Millisecond) // longer than the deadlines that are under test
+		io.Progress(1, 2, "half")
+	case "half":
+		io.Progress(1, 2, "half")
+		panic("sdc_secret")
+	case "flood":
+		for ctx.Err() == nil {
+			io.Progress(1, 2, strings.Repeat("x", 64<<10))
+		}
 	}
 	return tools.Result{Structured: args, IsError: name == "bad"}
 }
 
 // dial serves f on a real socket until the test ends.
-func dial(t *testing.T, f *fake) controlv1.ControlClient {
+func dial(t *testing.T, f *fake) *controltest.Client {
 	t.Helper()
 	path, _ := serve(t, f, Limits{})
-	return visit(t, path)
-}
-
-// visit connects to a socket.
-func visit(t *testing.T, path string) controlv1.ControlClient {
-	t.Helper()
-	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	return controlv1.NewControlClient(conn)
+	return controltest.New(t, path)
 }
 
 // serve serves f at a socket until the test ends.
 func serve(t *testing.T, f *fake, limits Limits) (path string, s *Server) {
+	t.Helper()
+	return serveWithin(t, f, limits, usualDeadlines)
+}
+
+// serveWithin is serve with other deadlines.
+func serveWithin(t *testing.T, f *fake, limits Limits, d deadlines) (path string, s *Server) {
 	t.Helper()
 	if f.waited == nil {
 		f.waited = make(chan struct{})
@@ -138,8 +143,9 @@ func serve(t *testing.T, f *fake, limits Limits) (path string, s *Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = New(Options{Limits: limits, Accounts: f, Logins: f, Consents: f, Telemetry: f, Tools: f, System: f,
+	s = New(Options{Limits: limits, Daemon: f, Tools: f,
 		Log: slog.New(slog.DiscardHandler), Now: time.Now, About: About{PID: 7, Version: "1"}})
+	s.deadlines = d
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, l) }()
@@ -156,15 +162,14 @@ func serve(t *testing.T, f *fake, limits Limits) (path string, s *Server) {
 	return path, s
 }
 
-func told(t *testing.T, err error) *controlv1.Error {
+// refusalOf returns the error of a refused call.
+func refusalOf(t *testing.T, err error) *problem.Error {
 	t.Helper()
-	for _, d := range status.Convert(err).Details() {
-		if e, ok := d.(*controlv1.Error); ok {
-			return e
-		}
+	e := problem.From(err)
+	if e == nil {
+		t.Fatalf("got %v, want a refusal", err)
 	}
-	t.Fatalf("no typed error in %v", err)
-	return nil
+	return e
 }
 
 func TestWhoamiVerdicts(t *testing.T) {
@@ -174,28 +179,28 @@ func TestWhoamiVerdicts(t *testing.T) {
 	bad.Verified = account.Verdict{At: time.Now(), Err: "no network"}
 	cases := map[string]struct {
 		link account.Link
-		want string
+		want string // the field linked as JSON
 	}{
-		"linked":      {good, "linked"},
-		"never asked": {linked, "linked"},
-		"offline":     {bad, "unknown"},
-		"not linked":  {account.Link{State: account.NotLinked}, "not_linked"},
-		"corrupt":     {account.Link{State: account.Corrupt}, "not_linked"},
-		"revoked":     {account.Link{State: account.Revoked, AccountID: "a"}, "not_linked"},
+		"linked":      {good, "true"},
+		"never asked": {linked, "true"},
+		"offline":     {bad, "null"},
+		"not linked":  {account.Link{State: account.NotLinked}, "false"},
+		"corrupt":     {account.Link{State: account.Corrupt}, "false"},
+		"revoked":     {account.Link{State: account.Revoked, AccountID: "a"}, "false"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			client := dial(t, &fake{link: c.link, verified: good})
-			r, err := client.Whoami(t.Context(), &controlv1.WhoamiRequest{})
-			if err != nil || r.GetVerdict() != c.want || r.GetInstallId() != "inst_1" {
-				t.Fatalf("%v, %v", r, err)
+			r, err := controltest.Call(t.Context(), client, api.Whoami, api.WhoamiRequest{})
+			if got, _ := json.Marshal(r.Linked); err != nil || string(got) != c.want || r.InstallID != "inst_1" {
+				t.Fatalf("linked is %s, want %s: %+v, %v", got, c.want, r, err)
 			}
-			if name != "never asked" && r.GetLink().GetVerifiedAgeMs() < 0 != c.link.Verified.At.IsZero() {
-				t.Errorf("age %d", r.GetLink().GetVerifiedAgeMs())
+			if name != "never asked" && (r.VerifiedAgeSeconds == nil) != c.link.Verified.At.IsZero() {
+				t.Errorf("age %v", r.VerifiedAgeSeconds)
 			}
-			if r, err = client.Whoami(t.Context(), &controlv1.WhoamiRequest{Refresh: true}); err != nil ||
-				r.GetVerdict() != "linked" {
-				t.Fatalf("refreshed: %v, %v; want linked", r, err)
+			r, err = controltest.Call(t.Context(), client, api.Whoami, api.WhoamiRequest{Refresh: true})
+			if err != nil || r.Linked == nil || !*r.Linked {
+				t.Fatalf("refreshed: %+v, %v; want linked", r, err)
 			}
 		})
 	}
@@ -203,12 +208,11 @@ func TestWhoamiVerdicts(t *testing.T) {
 
 func TestCallerIsFiltered(t *testing.T) {
 	f := &fake{}
-	client := dial(t, f)
-	_, err := client.Status(t.Context(), &controlv1.StatusRequest{Caller: &controlv1.Caller{
-		Env: map[string]string{"CI": "1", "PATH": "/evil", "SERVICE_CONFIG_DIR": "/other",
-			"BROWSER": "a\x00b"}, Cwd: []byte("relative"), Client: "ctl\x1b[31m",
-	}})
-	if err != nil {
+	client := dial(t, f).As(api.Caller{
+		Env: map[string]string{"CI": "1", "PATH": "/evil", "SERVICE_CONFIG_DIR": "/other", "BROWSER": "a\x00b"},
+		Cwd: "relative", Client: "ctl\x1b[31m",
+	})
+	if _, err := controltest.Call(t.Context(), client, api.GetStatus, api.None{}); err != nil {
 		t.Fatal(err)
 	}
 	got := f.callers[0]
@@ -217,46 +221,32 @@ func TestCallerIsFiltered(t *testing.T) {
 	}
 }
 
-func TestHelloRefusesStrangers(t *testing.T) {
-	client := dial(t, &fake{})
-	if r, err := client.Hello(t.Context(), &controlv1.HelloRequest{ProtocolMin: 1, ProtocolMax: 9}); err != nil ||
-		r.GetPid() != 7 {
-		t.Fatalf("%v, %v", r, err)
-	}
-	cases := map[string]struct {
-		min, max   uint32
-		what, next string
-	}{
-		"a newer client": {8, 9, "the daemon is too old", "servicectl daemon restart"},
-		"an older one":   {0, 0, "the client is too old", "Upgrade the client"},
-		"an empty range": {2, 1, "too old", "e"},
-	}
-	for name, c := range cases {
-		_, err := client.Hello(t.Context(), &controlv1.HelloRequest{ProtocolMin: c.min, ProtocolMax: c.max})
-		e := told(t, err)
-		if e.GetCode() != "protocol_mismatch" || !strings.Contains(e.GetMessage(), c.what) ||
-			!strings.Contains(e.GetFixHint(), c.next) {
-			t.Errorf("%s: %v", name, e)
-		}
+func TestVersionNamesTheProtocols(t *testing.T) {
+	v, err := controltest.Call(t.Context(), dial(t, &fake{}), api.GetVersion, api.None{})
+	want := api.Version{Version: "1", PID: 7, ProtocolMin: rendezvous.ControlProtocolMin,
+		ProtocolMax: rendezvous.ControlProtocolMax}
+	if err != nil || v != want {
+		t.Errorf("got %+v, %v; want %+v", v, err, want)
 	}
 }
 
 func TestConsentWords(t *testing.T) {
 	client := dial(t, &fake{})
-	_, err := client.SetConsent(t.Context(), &controlv1.SetConsentRequest{State: "maybe"})
-	if e := told(t, err); e.GetCode() != "invalid_request" {
+	_, err := controltest.Call(t.Context(), client, api.SetConsent, api.ConsentRequest{State: "maybe"})
+	if e := refusalOf(t, err); e.Code != "invalid_request" {
 		t.Fatalf("%v", e)
 	}
-	if r, err := client.SetConsent(t.Context(), &controlv1.SetConsentRequest{State: "declined"}); err != nil ||
-		r.GetFile() == "" {
-		t.Fatalf("%v, %v", r, err)
+	r, err := controltest.Call(t.Context(), client, api.SetConsent, api.ConsentRequest{State: "declined"})
+	if err != nil || r.File == "" || r.Consent != "unset" || r.DecidedBy != "default" {
+		t.Fatalf("%+v, %v", r, err)
 	}
 }
 
 func TestStopIsAnsweredFirst(t *testing.T) {
 	f := &fake{}
-	if r, err := dial(t, f).Stop(t.Context(), &controlv1.StopRequest{}); err != nil || r.GetPid() != 7 || !f.stopped {
-		t.Fatalf("%v, %v", r, err)
+	r, err := controltest.Call(t.Context(), dial(t, f), api.Stop, api.None{})
+	if err != nil || r.PID != 7 || !f.stopped {
+		t.Fatalf("%+v, %v", r, err)
 	}
 }
 
@@ -271,24 +261,15 @@ func TestCheckPeerLetsOurselvesIn(t *testing.T) {
 
 // Text that is not UTF-8, such as a path on an older system, reaches the client as valid UTF-8.
 func TestTextsThatAreNotUTF8(t *testing.T) {
-	f := &fake{plugins: []Plugin{{Name: "x", Path: "/caf\xe9/x", LastError: "open /caf\xe9"}}}
+	f := &fake{plugins: []Plugin{{Name: "x", Path: "/caf\xe9/x", LastError: "open /caf\xe9"}},
+		begin: &problem.Error{Code: problem.CodeBusy, Message: "writing /caf\xe9", FixHint: "look at /caf\xe9"}}
 	c := dial(t, f)
-	list, err := c.ListPlugins(t.Context(), &controlv1.ListPluginsRequest{})
-	if err != nil || list.GetPlugins()[0].GetPath() != "/caf\uFFFD/x" ||
-		list.GetPlugins()[0].GetLastError() != "open /caf\uFFFD" {
-		t.Errorf("%v, %v", list, err)
+	list, err := controltest.Call(t.Context(), c, api.ListPlugins, api.None{})
+	if err != nil || list.Plugins[0].Path != "/caf\uFFFD/x" || list.Plugins[0].LastError != "open /caf\uFFFD" {
+		t.Errorf("%+v, %v", list, err)
 	}
-	err = statusError(&backend.Problem{Code: "some_code", Message: "writing /caf\xe9", FixHint: "look at /caf\xe9"})
-	if e, ok := detailOf(err); !ok || e.GetCode() != "some_code" || e.GetMessage() != "writing /caf\uFFFD" {
+	_, err = controltest.Stream(t.Context(), c, api.Login, api.LoginRequest{})
+	if e := refusalOf(t, err); e.Code != problem.CodeBusy || e.Message != "writing /caf\uFFFD" {
 		t.Errorf("%v", err)
 	}
-}
-
-func detailOf(err error) (*controlv1.Error, bool) {
-	for _, d := range status.Convert(err).Details() {
-		if e, ok := d.(*controlv1.Error); ok {
-			return e, true
-		}
-	}
-	return nil, false
 }

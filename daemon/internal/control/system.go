@@ -2,94 +2,66 @@ package control
 
 import (
 	"context"
-	"fmt"
-
-	"google.golang.org/grpc/codes"
 
 	"github.com/service-dev/service/internal/rendezvous"
-	controlv1 "github.com/service-dev/service/proto/control/v1"
+	api "github.com/service-dev/service/proto/control"
 )
 
-// Hello exchanges protocol ranges and refuses an incompatible client.
-func (s *Server) Hello(_ context.Context, r *controlv1.HelloRequest) (*controlv1.HelloResponse, error) {
-	if lo, hi := r.GetProtocolMin(), r.GetProtocolMax(); lo > rendezvous.ProtocolMax || hi < rendezvous.ProtocolMin ||
-		lo > hi {
-		who, what := "client", "Upgrade the client: the running daemon is "+s.o.About.Version
-		if lo > rendezvous.ProtocolMax {
-			who, what = "daemon", "Run `servicectl daemon restart`; connected agents continue with the new daemon"
-		}
-		return nil, refuse(codes.FailedPrecondition, &controlv1.Error{
-			Code: "protocol_mismatch",
-			Message: fmt.Sprintf("the %s is too old: the client speaks protocol %d to %d, the daemon %d to %d",
-				who, lo, hi, rendezvous.ProtocolMin, rendezvous.ProtocolMax),
-			FixHint: what + ".",
-		})
-	}
-	return &controlv1.HelloResponse{
-		ProtocolMin: rendezvous.ProtocolMin, ProtocolMax: rendezvous.ProtocolMax,
-		Version: s.o.About.Version, Pid: int64(s.o.About.PID),
+// version identifies the daemon and its protocols.
+func (s *Server) version(context.Context, api.None) (api.Version, error) {
+	return api.Version{
+		Version: s.o.About.Version, PID: s.o.About.PID,
+		ProtocolMin: rendezvous.ControlProtocolMin, ProtocolMax: rendezvous.ControlProtocolMax,
 	}, nil
 }
 
-// Status returns the daemon's status. It uses only data of this process.
-func (s *Server) Status(ctx context.Context, r *controlv1.StatusRequest) (*controlv1.StatusResponse, error) {
-	ctx = withCaller(ctx, r.GetCaller())
+// status returns the daemon's status. It uses only data of this process.
+func (s *Server) status(ctx context.Context, _ api.None) (api.Status, error) {
 	a, now := s.o.About, s.o.Now()
-	b, load := s.o.System.Backend(ctx), s.o.System.Load()
-	return &controlv1.StatusResponse{
-		Version: a.Version, Pid: int64(a.PID), UptimeMs: now.Sub(a.Started).Milliseconds(), Managed: a.Managed,
-		ConfigDir: a.Paths.Dir, ControlSocket: a.Paths.Control, McpSocket: a.Paths.MCP,
-		McpClients: count(load.MCPClients), Sessions: count(load.Sessions), Polling: count(load.Polling),
-		ProtocolMin: rendezvous.ProtocolMin, ProtocolMax: rendezvous.ProtocolMax,
+	b, load, consent := s.o.Daemon.Backend(ctx), s.o.Daemon.Load(), s.o.Daemon.Consent(ctx)
+	return api.Status{
+		Version: a.Version, PID: a.PID, UptimeMs: now.Sub(a.Started).Milliseconds(), Managed: a.Managed,
+		ConfigDir: a.Paths.Dir, ControlSocket: a.Paths.Control, MCPSocket: a.Paths.MCP,
+		MCPClients: load.MCPClients, Sessions: load.Sessions, Polling: load.Polling,
+		ProtocolMin: rendezvous.ControlProtocolMin, ProtocolMax: rendezvous.ControlProtocolMax,
 		Program: a.Program, Replaced: load.Replaced, SocketActivated: a.SocketActivated, ConfigProblem: load.ConfigProblem,
-		InstallId: s.o.Accounts.InstallID(),
-		Link:      linkMessage(s.o.Accounts.Link(ctx), now),
-		Consent:   consentMessage(s.o.Consents.Consent(ctx)),
-		Backend: &controlv1.Backend{Kind: b.Kind, Url: b.URL, ChosenBy: b.ChosenBy, State: b.State, Detail: b.Detail,
-			DashboardUrl: b.DashboardURL},
-		Plugins: pluginMessages(s.o.System.Plugins()), UnclearedGlasses: load.UnclearedGlasses,
+		InstallID: s.o.Daemon.InstallID(), Link: linkOf(s.o.Daemon.Link(ctx), now),
+		Consent: api.Consent{State: consent.State, UploadAllowed: consent.UploadAllowed, DecidedBy: consent.DecidedBy},
+		Plugins: pluginsOf(s.o.Daemon.Plugins()),
+		Backend: api.Backend{Kind: b.Kind, URL: b.URL, ChosenBy: b.ChosenBy, State: b.State, Detail: b.Detail,
+			DashboardURL: b.DashboardURL},
+		UnclearedGlasses: load.UnclearedGlasses,
 	}, nil
 }
 
-func count(n int) uint32 { return uint32(max(0, n)) }
-
-// ListPlugins lists the adapters and their states.
-func (s *Server) ListPlugins(context.Context, *controlv1.ListPluginsRequest) (*controlv1.ListPluginsResponse, error) {
-	return &controlv1.ListPluginsResponse{Plugins: pluginMessages(s.o.System.Plugins())}, nil
+// listPlugins lists the adapters and their states.
+func (s *Server) listPlugins(context.Context, api.None) (api.Plugins, error) {
+	return api.Plugins{Plugins: pluginsOf(s.o.Daemon.Plugins())}, nil
 }
 
-// AddPlugin adds an adapter that the user approved.
-func (s *Server) AddPlugin(ctx context.Context,
-	r *controlv1.AddPluginRequest) (*controlv1.AddPluginResponse, error) {
-	p, err := s.o.Adapters.AddPlugin(ctx, string(r.GetPath()), r.GetSha256())
-	return &controlv1.AddPluginResponse{Plugin: pluginMessage(p)}, statusOrNil(err)
+// addPlugin adds an adapter that the user approved.
+func (s *Server) addPlugin(ctx context.Context, r api.AddPluginRequest) (api.PluginAnswer, error) {
+	p, err := s.o.Daemon.AddPlugin(ctx, string(r.Path), r.SHA256)
+	return api.PluginAnswer{Plugin: pluginOf(p)}, err
 }
 
-// RemovePlugin removes an added adapter.
-func (s *Server) RemovePlugin(ctx context.Context,
-	r *controlv1.RemovePluginRequest) (*controlv1.RemovePluginResponse, error) {
-	p, err := s.o.Adapters.RemovePlugin(ctx, r.GetName())
-	return &controlv1.RemovePluginResponse{Plugin: pluginMessage(p)}, statusOrNil(err)
+// removePlugin removes an added adapter.
+func (s *Server) removePlugin(ctx context.Context, r api.NameRequest) (api.PluginAnswer, error) {
+	p, err := s.o.Daemon.RemovePlugin(ctx, r.Name)
+	return api.PluginAnswer{Plugin: pluginOf(p)}, err
 }
 
-func statusOrNil(err error) error {
-	if err == nil {
-		return nil
+// doctor runs every check.
+func (s *Server) doctor(ctx context.Context, _ api.None) (api.Checks, error) {
+	checks := []api.Check{}
+	for _, c := range s.o.Daemon.Doctor(ctx) {
+		checks = append(checks, api.Check(c))
 	}
-	return statusError(err)
+	return api.Checks{Checks: checks}, nil
 }
 
-// Doctor runs every check.
-func (s *Server) Doctor(ctx context.Context, r *controlv1.DoctorRequest) (*controlv1.DoctorResponse, error) {
-	var out []*controlv1.Check
-	for _, c := range s.o.System.Doctor(withCaller(ctx, r.GetCaller())) {
-		out = append(out, &controlv1.Check{Name: c.Name, State: c.State, Detail: c.Detail, Fix: c.Fix})
-	}
-	return &controlv1.DoctorResponse{Checks: out}, nil
-}
-
-// Stop starts the shutdown. The shutdown waits for calls in progress and therefore for this response.
-func (s *Server) Stop(context.Context, *controlv1.StopRequest) (*controlv1.StopResponse, error) {
-	s.o.System.Stop()
-	return &controlv1.StopResponse{Pid: int64(s.o.About.PID)}, nil
+// stop starts the shutdown. The shutdown waits for calls in progress and therefore for this answer.
+func (s *Server) stop(context.Context, api.None) (api.Stopped, error) {
+	s.o.Daemon.Stop()
+	return api.Stopped{PID: s.o.About.PID}, nil
 }

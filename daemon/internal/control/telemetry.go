@@ -1,23 +1,15 @@
 package control
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/tools"
-	controlv1 "github.com/service-dev/service/proto/control/v1"
+	api "github.com/service-dev/service/proto/control"
 )
-
-// Telemetry records usage events and manages the first-run notice about them.
-type Telemetry interface {
-	Telemetry(ctx context.Context) TelemetryStatus
-	// PurgeTelemetry erases recorded events on this machine and at the backends. The error concerns this machine only.
-	PurgeTelemetry(ctx context.Context) (TelemetryPurged, error)
-	// TakeNotice claims the notice for one response; ok is false if no notice is pending. Call done exactly once, with
-	// whether the response was sent.
-	TakeNotice(ctx context.Context) (text string, done func(sent bool), ok bool)
-}
 
 // TelemetryStatus is the state of telemetry; zero times mean never.
 type TelemetryStatus struct {
@@ -35,31 +27,38 @@ type TelemetryPurged struct {
 	Err                     error
 }
 
-// Telemetry returns what is recorded, what would be uploaded, and which switch decides that.
-func (s *Server) Telemetry(ctx context.Context, r *controlv1.TelemetryRequest) (*controlv1.TelemetryResponse, error) {
-	t := s.o.Telemetry.Telemetry(withCaller(ctx, r.GetCaller()))
-	return &controlv1.TelemetryResponse{
-		Consent: consentMessage(t.Consent), LogFile: t.LogFile, BackendUrl: t.BackendURL, NoticeMs: milliseconds(t.NoticeAt),
-		Waiting: uint32(max(0, t.Waiting)), SpoolBytes: t.Bytes, SpoolCap: t.Cap, Dropped: t.Dropped,
-		UploadedMs: milliseconds(t.UploadedAt), Uploaded: uint32(max(0,
-			t.Uploaded)), LastError: t.LastError, NextMs: milliseconds(t.NextAt),
+// telemetry returns what is recorded, what would be uploaded, and which switch decides that.
+func (s *Server) telemetry(ctx context.Context, _ api.None) (api.Telemetry, error) {
+	t := s.o.Daemon.Telemetry(ctx)
+	return api.Telemetry{
+		Consent: t.State, UploadAllowed: t.UploadAllowed, DecidedBy: t.DecidedBy, LogFile: t.LogFile,
+		BackendURL: t.BackendURL, NoticeShownAt: moment(t.NoticeAt), Waiting: t.Waiting, SpoolBytes: t.Bytes, SpoolCap: t.Cap,
+		Dropped: t.Dropped, UploadedAt: moment(t.UploadedAt), Uploaded: t.Uploaded, LastError: t.LastError,
+		NextTryAt: moment(t.NextAt),
 	}, nil
 }
 
-// PurgeTelemetry erases recorded events. A backend that could not be reached is reported in the response and not as an
-// error, because everything else was erased.
-func (s *Server) PurgeTelemetry(ctx context.Context,
-	r *controlv1.PurgeTelemetryRequest) (*controlv1.PurgeTelemetryResponse, error) {
-	p, err := s.o.Telemetry.PurgeTelemetry(withCaller(ctx, r.GetCaller()))
-	if err != nil {
-		return nil, statusError(withBackendOutcome(p, err))
+// moment returns t in UTC, in milliseconds, and nil for the zero time.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
 	}
-	out := &controlv1.PurgeTelemetryResponse{Local: p.Local, Waiting: p.Waiting, Backend: p.Backend,
-		BackendDeleted: p.Deleted}
+	t = t.UTC().Truncate(time.Millisecond)
+	return &t
+}
+
+// purgeTelemetry erases recorded events. A backend that could not be reached is reported in the answer and not as an
+// error, because everything else was erased.
+func (s *Server) purgeTelemetry(ctx context.Context, _ api.None) (api.Purged, error) {
+	p, err := s.o.Daemon.PurgeTelemetry(ctx)
+	if err != nil {
+		return api.Purged{}, withBackendOutcome(p, err)
+	}
+	out := api.Purged{Local: p.Local, Waiting: p.Waiting, Backend: p.Backend, BackendDeleted: p.Deleted}
 	if p.Err != nil {
 		why := errorOf(p.Err)
-		if out.Detail = why.GetMessage(); why.GetFixHint() != "" {
-			out.Detail += ". " + why.GetFixHint()
+		if out.Detail = why.Message; why.FixHint != "" {
+			out.Detail += ". " + why.FixHint
 		}
 	}
 	return out, nil
@@ -78,19 +77,30 @@ func withBackendOutcome(p TelemetryPurged, err error) error {
 }
 
 // sendWithNotice sends the result of a tool call, together with the first-run notice if it is pending and the client
-// prints it. If the client disconnects before the response is sent, the notice stays pending.
+// prints it. If the client disconnects before the result is sent, the notice stays pending.
 func (s *Server) sendWithNotice(ctx context.Context, prints bool, result tools.Result,
-	send func(*controlv1.CallToolResponse) error) error {
-	message := &controlv1.ToolResult{IsError: result.IsError, Structured: string(result.Structured),
-		Images: imageMessages(result)}
+	send func(api.ToolEvent) error) error {
+	out := &api.ToolResult{IsError: result.IsError, Structured: structured(result)}
+	for _, image := range result.Images {
+		out.Images = append(out.Images, api.ToolImage{MIME: image.MIME, Data: image.Data})
+	}
 	var done func(sent bool)
 	due := false
 	if prints {
-		message.Notice, done, due = s.o.Telemetry.TakeNotice(ctx)
+		out.Notice, done, due = s.o.Daemon.TakeNotice(ctx)
 	}
-	err := send(&controlv1.CallToolResponse{Event: &controlv1.CallToolResponse_Result{Result: message}})
+	err := send(api.ToolEvent{Result: out})
 	if due {
 		done(err == nil && ctx.Err() == nil)
 	}
 	return err
+}
+
+// structured returns the structured content of a result as valid JSON.
+func structured(result tools.Result) json.RawMessage {
+	text := bytes.ToValidUTF8(result.Structured, []byte("\uFFFD"))
+	if !json.Valid(text) {
+		return nil
+	}
+	return text
 }

@@ -3,14 +3,13 @@ package control
 import (
 	"context"
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/tools"
-	controlv1 "github.com/service-dev/service/proto/control/v1"
+	"github.com/service-dev/service/internal/problem"
+	api "github.com/service-dev/service/proto/control"
 )
 
 func (f *fake) Telemetry(context.Context) TelemetryStatus {
@@ -24,7 +23,7 @@ func (f *fake) Telemetry(context.Context) TelemetryStatus {
 
 func (f *fake) PurgeTelemetry(context.Context) (TelemetryPurged, error) {
 	return TelemetryPurged{Local: 1, Waiting: 2, Backend: "failed",
-		Err: &backend.Problem{Message: "it is down", FixHint: "try again"}}, nil
+		Err: &problem.Error{Message: "it is down", FixHint: "try again"}}, nil
 }
 
 func (f *fake) TakeNotice(context.Context) (string, func(bool), bool) {
@@ -35,19 +34,19 @@ func (f *fake) TakeNotice(context.Context) (string, func(bool), bool) {
 }
 
 func TestTelemetryIsToldAsItIs(t *testing.T) {
-	s := New(Options{Telemetry: &fake{}})
-	got, err := s.Telemetry(t.Context(), &controlv1.TelemetryRequest{})
-	want := &controlv1.TelemetryResponse{
-		Consent: &controlv1.Consent{State: "unset", DecidedBy: "notice"}, LogFile: "/x/events.jsonl", BackendUrl: "https://b",
-		Waiting: 3, SpoolBytes: 100, SpoolCap: 4096, Dropped: 2, UploadedMs: 7, Uploaded: 5, LastError: "down", NextMs: 9,
+	s := New(Options{Daemon: &fake{}})
+	got, err := s.telemetry(t.Context(), api.None{})
+	at := func(ms int64) *time.Time { when := time.UnixMilli(ms).UTC(); return &when }
+	want := api.Telemetry{
+		Consent: "unset", DecidedBy: "notice", LogFile: "/x/events.jsonl", BackendURL: "https://b", Waiting: 3,
+		SpoolBytes: 100, SpoolCap: 4096, Dropped: 2, UploadedAt: at(7), Uploaded: 5, LastError: "down", NextTryAt: at(9),
 	}
-	if err != nil || !proto.Equal(got, want) {
-		t.Errorf("%v, %v", got, err)
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
-	purged, err := s.PurgeTelemetry(t.Context(), &controlv1.PurgeTelemetryRequest{})
-	if err != nil || purged.GetBackend() != "failed" || purged.GetDetail() != "it is down. try again" ||
-		purged.GetWaiting() != 2 {
-		t.Errorf("%v, %v", purged, err)
+	purged, err := s.purgeTelemetry(t.Context(), api.None{})
+	if err != nil || purged.Backend != "failed" || purged.Detail != "it is down. try again" || purged.Waiting != 2 {
+		t.Errorf("%+v, %v", purged, err)
 	}
 }
 
@@ -61,12 +60,12 @@ func TestNoticeIsGivenBackWhenTheClientWent(t *testing.T) {
 		want bool
 	}{{t.Context(), nil, true}, {t.Context(), errors.New("broken"), false}, {gone, nil, false}} {
 		var shown []bool
-		s := New(Options{Telemetry: &fake{notice: func(sent bool) { shown = append(shown, sent) }}})
-		var sent *controlv1.CallToolResponse
+		s := New(Options{Daemon: &fake{notice: func(sent bool) { shown = append(shown, sent) }}})
+		var sent api.ToolEvent
 		err := s.sendWithNotice(c.ctx, true, tools.Result{Structured: []byte("{}")},
-			func(r *controlv1.CallToolResponse) error { sent = r; return c.err })
+			func(e api.ToolEvent) error { sent = e; return c.err })
 		if !errors.Is(err, c.err) || len(shown) != 1 || shown[0] != c.want ||
-			sent.GetResult().GetNotice() != "telemetry is on" || sent.GetResult().GetStructured() != "{}" {
+			sent.Result.Notice != "telemetry is on" || string(sent.Result.Structured) != "{}" {
 			t.Errorf("%v: shown %v, sent %v, error %v; want one claim settled as listed", c, shown, sent, err)
 		}
 	}
@@ -74,9 +73,9 @@ func TestNoticeIsGivenBackWhenTheClientWent(t *testing.T) {
 
 // A client that does not print the notice, such as a shell's completion, does not consume it.
 func TestNoticeIsNotSentToAClientThatDoesNotPrintIt(t *testing.T) {
-	s := New(Options{Telemetry: &fake{notice: func(bool) { t.Error("the notice was claimed") }}})
-	err := s.sendWithNotice(t.Context(), false, tools.Result{}, func(r *controlv1.CallToolResponse) error {
-		if notice := r.GetResult().GetNotice(); notice != "" {
+	s := New(Options{Daemon: &fake{notice: func(bool) { t.Error("the notice was claimed") }}})
+	err := s.sendWithNotice(t.Context(), false, tools.Result{}, func(e api.ToolEvent) error {
+		if notice := e.Result.Notice; notice != "" {
 			t.Errorf("sent %q", notice)
 		}
 		return nil
@@ -93,10 +92,10 @@ func TestFailedPurgeTellsWhatTheBackendDid(t *testing.T) {
 		"no rights; no backend has events of this install": {Backend: "nothing"},
 		"no rights; not every backend erased its events of this install (erased 1 events): https://b: is down": {
 			Backend: "failed", Deleted: 1,
-			Err: &backend.Problem{Message: "https://b: is down"}},
+			Err: &problem.Error{Message: "https://b: is down"}},
 	} {
-		if e := errorOf(withBackendOutcome(p, errors.New("no rights"))); e.GetMessage() != want {
-			t.Errorf("got %s, want %s", e.GetMessage(), want)
+		if e := errorOf(withBackendOutcome(p, errors.New("no rights"))); e.Message != want {
+			t.Errorf("got %s, want %s", e.Message, want)
 		}
 	}
 }

@@ -5,63 +5,54 @@ import (
 	"encoding/json"
 	"sync"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-
 	"github.com/service-dev/service/daemon/internal/tools"
-	controlv1 "github.com/service-dev/service/proto/control/v1"
+	api "github.com/service-dev/service/proto/control"
 )
 
-// ListTools lists the agent's catalogue.
-func (s *Server) ListTools(context.Context, *controlv1.ListToolsRequest) (*controlv1.ListToolsResponse, error) {
-	list := s.o.Tools.List()
-	out := make([]*controlv1.Tool, 0, len(list))
-	for _, t := range list {
-		out = append(out, &controlv1.Tool{
+// listTools lists the agent's catalogue.
+func (s *Server) listTools(context.Context, api.None) (api.Tools, error) {
+	list := []api.Tool{}
+	for _, t := range s.o.Tools.List() {
+		list = append(list, api.Tool{
 			Name: t.Name, Title: t.Title, Description: t.Description, NeedsAccount: t.NeedsAccount,
-			InputSchema: string(t.InputSchema), OutputSchema: string(t.OutputSchema),
+			InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
 		})
 	}
-	return &controlv1.ListToolsResponse{Tools: out}, nil
+	return api.Tools{Tools: list}, nil
 }
 
-// CallTool calls one tool on behalf of the client, as an agent would.
-func (s *Server) CallTool(r *controlv1.CallToolRequest,
-	stream grpc.ServerStreamingServer[controlv1.CallToolResponse]) error {
-	ctx := s.withClient(stream.Context(), r.GetCaller())
-	args, err := parseArguments(r.GetArguments())
-	if err != nil {
-		return err
-	}
+// callTool calls one tool on behalf of the client, as an agent would.
+func (s *Server) callTool(ctx context.Context, r api.ToolRequest, send func(api.ToolEvent) error) error {
 	var sending sync.Mutex // a tool may report progress from its own goroutine
 	progress := func(done, total float64, message string) {
 		sending.Lock()
 		defer sending.Unlock()
-		_ = stream.Send(&controlv1.CallToolResponse{Event: &controlv1.CallToolResponse_Progress{
-			Progress: &controlv1.Progress{Progress: done, Total: total, Message: message},
-		}})
+		_ = send(api.ToolEvent{Progress: &api.Progress{Progress: done, Total: total, Message: message}})
 	}
-	result := s.o.Tools.Call(ctx, r.GetName(), args, tools.IO{Progress: progress})
+	result := s.o.Tools.Call(ctx, r.Name, arguments(r.Arguments), tools.IO{Progress: progress})
 	if ctx.Err() != nil {
-		return statusError(ctx.Err())
+		return ctx.Err()
 	}
 	sending.Lock()
 	defer sending.Unlock()
-	return s.sendWithNotice(ctx, r.GetPrintsNotice(), result, stream.Send)
+	return s.sendWithNotice(ctx, r.PrintsNotice, result, send)
 }
 
-// OpenLocalSession starts a session that lasts as long as the stream. Otherwise the session of a killed
-// client would stay open and keep the daemon running.
-func (s *Server) OpenLocalSession(r *controlv1.OpenLocalSessionRequest,
-	stream grpc.ServerStreamingServer[controlv1.OpenLocalSessionResponse]) error {
-	ctx := s.withClient(stream.Context(), r.GetCaller())
-	args, err := parseArguments(r.GetArguments())
-	if err != nil {
-		return err
+// arguments returns the arguments of a tool; absent ones are {}.
+func arguments(args json.RawMessage) json.RawMessage {
+	if len(args) == 0 {
+		return json.RawMessage("{}")
 	}
-	result := s.o.Tools.Call(ctx, toolStartLocal, args, tools.IO{Progress: func(float64, float64, string) {}})
+	return args
+}
+
+// openSession starts a session that lasts as long as the stream. Otherwise the session of a killed client would stay
+// open and keep the daemon running.
+func (s *Server) openSession(ctx context.Context, r api.SessionRequest, send func(api.ToolEvent) error) error {
+	result := s.o.Tools.Call(ctx, toolStartLocal, arguments(r.Arguments),
+		tools.IO{Progress: func(float64, float64, string) {}})
 	if id := createdSession(result); id != "" {
-		release := s.o.System.HoldLocalSession(id)
+		release := s.o.Daemon.HoldLocalSession(id)
 		defer func() {
 			if err := release(context.WithoutCancel(ctx)); err != nil {
 				s.o.Log.Warn("failed to close the session of a disconnected client", "session", id, "err", err)
@@ -69,12 +60,9 @@ func (s *Server) OpenLocalSession(r *controlv1.OpenLocalSessionRequest,
 		}()
 	}
 	if ctx.Err() != nil {
-		return statusError(ctx.Err())
+		return ctx.Err()
 	}
-	err = s.sendWithNotice(ctx, r.GetPrintsNotice(), result,
-		func(r *controlv1.CallToolResponse) error {
-			return stream.Send(&controlv1.OpenLocalSessionResponse{Result: r.GetResult()})
-		})
+	err := s.sendWithNotice(ctx, r.PrintsNotice, result, send)
 	if err != nil || result.IsError {
 		return err
 	}
@@ -95,25 +83,4 @@ func createdSession(result tools.Result) string {
 		return ""
 	}
 	return answer.SessionID
-}
-
-// parseArguments checks a tool's arguments; an empty string means none.
-func parseArguments(text string) (json.RawMessage, error) {
-	if text == "" {
-		return json.RawMessage("{}"), nil
-	}
-	if !json.Valid([]byte(text)) {
-		return nil, refuse(codes.InvalidArgument, &controlv1.Error{
-			Code: "invalid_request", Message: "the arguments are not JSON", FixHint: "Pass one JSON object, e.g. '{}'.",
-		})
-	}
-	return json.RawMessage(text), nil
-}
-
-func imageMessages(result tools.Result) []*controlv1.ToolImage {
-	var images []*controlv1.ToolImage
-	for _, image := range result.Images {
-		images = append(images, &controlv1.ToolImage{Mime: image.MIME, Data: image.Data})
-	}
-	return images
 }

@@ -1,5 +1,6 @@
-// Package descriptors keeps the daemon within its limit on open files. It computes how many connections fit, and
-// reserves one descriptor so that a client above that number still receives the reason for its refusal.
+// Package descriptors keeps the daemon within its limit on open files. It computes how many connections are
+// possible, and reserves one descriptor so that a client above that number still receives the reason for its
+// refusal.
 package descriptors
 
 import (
@@ -12,7 +13,7 @@ import (
 // own is the number of descriptors that the daemon itself needs: state, log, adapters, and the connections of apps.
 const own = 40
 
-// fewest is the minimum number of connections, under any limit.
+// fewest is the minimum number of connections, whatever the limit.
 const fewest = 4
 
 // Share returns how many connections a socket may have: usual, or percent of the descriptors that remain under the
@@ -39,7 +40,7 @@ func NewReserve() *Reserve {
 	return r
 }
 
-// Fill reserves a descriptor again if the last one was used and one is free.
+// Fill reserves a descriptor again if the reserved one was used and one is free.
 func (r *Reserve) Fill() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,8 +62,9 @@ type deadliner interface {
 // system fails an accept before it checks for a connection.
 const acceptWait = 50 * time.Millisecond
 
-// Accept uses the reserve to accept a connection after an accept failed with err. It returns nil if err has another
-// cause or if no client is waiting. Fill reserves a descriptor again once the connection is closed.
+// Accept uses the reserve to accept a connection after an accept failed with err because no descriptor was free. It
+// returns nil if err has another cause or if no client is waiting. Fill reserves a descriptor again once the
+// connection is closed.
 func (r *Reserve) Accept(l net.Listener, err error) net.Conn {
 	bounded, ok := l.(deadliner)
 	if !ok || !Exhausted(err) {

@@ -1,5 +1,5 @@
-// Package fontstore keeps the font files that the user adds to this machine, in the folder fonts of the state
-// directory. Programs that draw local sessions use them for characters that the built-in fonts lack.
+// Package fontstore stores the font files that the user adds to this machine in the subdirectory fonts of the
+// state directory. Programs that draw local sessions use them for characters that the built-in fonts lack.
 package fontstore
 
 import (
@@ -17,13 +17,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/statefile"
 	"github.com/service-dev/service/glasses/render/fonts"
+	"github.com/service-dev/service/internal/problem"
 )
 
-// Dir is the folder inside the state directory. indexName is the file in it that lists the fonts; all other files are
-// fonts, named by their hash.
+// Dir is the name of the subdirectory of the state directory. indexName is the file in it that lists the fonts; all
+// other files are fonts, named by their hash.
 const (
 	Dir       = "fonts"
 	indexName = "fonts.json"
@@ -32,12 +32,7 @@ const (
 // maxIndex is the maximum size of the list, in bytes.
 const maxIndex = 64 << 10
 
-// Problem codes of Add and Remove, in addition to the codes of fonts.FileError.
 const (
-	CodeDuplicate   = "font_duplicate"
-	CodeTooMany     = "font_too_many"
-	CodeNotFound    = "font_not_found"
-	CodeUnwritable  = "state_unwritable"
 	minHashPrefix   = 8
 	unreadableIndex = indexName + ".corrupt-"
 )
@@ -115,7 +110,7 @@ func (s *Store) rebuild(cause error) {
 	}
 }
 
-// errCorrupt means that the list was read but is invalid.
+// errCorrupt is returned for a list that was read but is invalid.
 var errCorrupt = errors.New("the list is corrupt")
 
 func (s *Store) read() ([]Font, error) {
@@ -129,7 +124,7 @@ func (s *Store) read() ([]Font, error) {
 	}
 	for _, f := range all.Fonts {
 		if !isHash(f.SHA256) || len(all.Fonts) > fonts.MaxAdded {
-			return nil, fmt.Errorf("%w: %q is not the hash of a font, or there are more than %d", errCorrupt, f.SHA256,
+			return nil, fmt.Errorf("%w: hash %q is invalid, or there are more than %d fonts", errCorrupt, f.SHA256,
 				fonts.MaxAdded)
 		}
 	}
@@ -141,7 +136,7 @@ func isHash(name string) bool {
 	return err == nil && len(hash) == 32
 }
 
-// wholeFonts returns the fonts whose files are intact, in the order in which the files were written.
+// wholeFonts returns the fonts whose files are intact, in the order the files were written.
 func (s *Store) wholeFonts() []Font {
 	entries, _ := os.ReadDir(s.dir)
 	written := map[string]time.Time{}
@@ -172,7 +167,7 @@ func fontOf(info fonts.Info, data []byte) Font {
 func (s *Store) sweep() {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
-		return // the folder does not exist, or its files cannot be removed
+		return // the directory does not exist, or its files cannot be removed
 	}
 	for _, e := range entries {
 		if isHash(e.Name()) && s.find(e.Name()) < 0 {
@@ -184,12 +179,12 @@ func (s *Store) sweep() {
 	}
 }
 
-// find returns the index of the font with a hash, or -1.
+// find returns the index of the font with this hash, or -1.
 func (s *Store) find(hash string) int {
 	return slices.IndexFunc(s.list, func(f Font) bool { return f.SHA256 == hash })
 }
 
-// List returns the fonts in the order in which they were added, with any problem of their files.
+// List returns the fonts in the order they were added, with any problems of their files.
 func (s *Store) List() []Font {
 	s.mu.Lock()
 	list := slices.Clone(s.list)
@@ -218,12 +213,11 @@ func (s *Store) problem(hash string) string {
 	return ""
 }
 
-// Add checks a font file and stores it. The font is in use when Add returns. It returns a *backend.Problem on failure.
+// Add checks a font file and stores it. The font is in use when Add returns. It returns a *problem.Error on failure.
 func (s *Store) Add(ctx context.Context, data []byte) (Font, error) {
 	info, err := fonts.Check(data)
-	var refused *fonts.FileError
-	if errors.As(err, &refused) {
-		return Font{}, &backend.Problem{Code: refused.Code, Message: refused.Message, FixHint: refused.FixHint}
+	if err != nil {
+		return Font{}, err
 	}
 	f := fontOf(info, data)
 	s.mu.Lock()
@@ -231,11 +225,12 @@ func (s *Store) Add(ctx context.Context, data []byte) (Font, error) {
 	at := s.find(f.SHA256)
 	switch {
 	case at >= 0 && s.isWhole(s.list[at]):
-		return Font{}, &backend.Problem{Code: CodeDuplicate, Message: "this font is already added, as " + f.Name,
-			FixHint: "nothing to do: `servicectl fonts list` shows it"}
+		return Font{}, &problem.Error{Code: problem.CodeFontDuplicate, Message: "this font is already added, as " + f.Name,
+			FixHint: "Do nothing: `servicectl fonts list` shows it."}
 	case at < 0 && len(s.list) >= fonts.MaxAdded:
-		return Font{}, &backend.Problem{Code: CodeTooMany, Message: fmt.Sprintf("%d fonts are already added", len(s.list)),
-			FixHint: "remove one that is not needed with `servicectl fonts remove NAME`, then add this one"}
+		return Font{}, &problem.Error{Code: problem.CodeFontTooMany, Message: fmt.Sprintf("%d fonts are already added",
+			len(s.list)),
+			FixHint: "Remove one that is not needed with `servicectl fonts remove NAME`, then add this one."}
 	}
 	if err := errors.Join(statefile.EnsureDir(s.o.StateDir), statefile.EnsureDir(s.dir)); err != nil {
 		return Font{}, unwritable(err)
@@ -259,7 +254,8 @@ func (s *Store) isWhole(f Font) bool {
 	return err == nil && fonts.Hash(data) == f.SHA256
 }
 
-// Remove removes the font with this name, or whose hash begins with it. It returns a *backend.Problem on failure.
+// Remove removes the font whose name is name, or whose hash begins with name. It returns a *problem.Error on
+// failure.
 func (s *Store) Remove(ctx context.Context, name string) (Font, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -272,13 +268,14 @@ func (s *Store) Remove(ctx context.Context, name string) (Font, error) {
 	}
 	switch len(found) {
 	case 0:
-		return Font{}, &backend.Problem{Code: CodeNotFound, Message: fmt.Sprintf("no added font has the name %q", name),
-			FixHint: "pass a name or the start of a SHA-256 that `servicectl fonts list` shows"}
+		return Font{}, &problem.Error{Code: problem.CodeFontNotFound, Message: fmt.Sprintf("no added font has the name %q",
+			name),
+			FixHint: "Pass a name or the start of a SHA-256 that `servicectl fonts list` shows."}
 	case 1:
 	default:
-		return Font{}, &backend.Problem{Code: CodeNotFound, Message: fmt.Sprintf("%d added fonts have the name %q",
+		return Font{}, &problem.Error{Code: problem.CodeFontNotFound, Message: fmt.Sprintf("%d added fonts have the name %q",
 			len(found), name),
-			FixHint: "pass the start of the SHA-256 of one of them, which `servicectl fonts list` shows"}
+			FixHint: "Pass the start of the SHA-256 of one of them, which `servicectl fonts list` shows."}
 	}
 	f := found[0]
 	rest := slices.DeleteFunc(slices.Clone(s.list), func(o Font) bool { return o.SHA256 == f.SHA256 })
@@ -326,6 +323,6 @@ func (s *Store) use(ctx context.Context) {
 }
 
 func unwritable(err error) error {
-	return &backend.Problem{Code: CodeUnwritable, Message: "the font could not be stored: " + err.Error(),
-		FixHint: "check the free space and permissions of the state directory, which `servicectl doctor` names"}
+	return &problem.Error{Code: problem.CodeStateUnwritable, Message: "the font could not be stored: " + err.Error(),
+		FixHint: "Check the free space and permissions of the state directory, which `servicectl doctor` shows."}
 }

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/glasses/render/fonts"
+	"github.com/service-dev/service/internal/problem"
 )
 
 func testFont(t testing.TB, name string) []byte {
@@ -51,12 +51,12 @@ func add(t *testing.T, s *opened, name string) Font {
 	return f
 }
 
-// refusal returns the code of an error, which must be a *backend.Problem with a fix hint.
+// refusal returns the code of an error, which must be a *problem.Error with a fix hint.
 func refusal(t *testing.T, err error) string {
 	t.Helper()
-	var p *backend.Problem
+	var p *problem.Error
 	if !errors.As(err, &p) || p.FixHint == "" {
-		t.Fatalf("got %v, want a *backend.Problem with a fix hint", err)
+		t.Fatalf("got %v, want a *problem.Error with a fix hint", err)
 	}
 	return p.Code
 }
@@ -100,14 +100,14 @@ func TestStore_RefusesWhatItCannotKeep(t *testing.T) {
 	s := open(t, t.TempDir())
 	add(t, s, "cherokee-regular.ttf")
 	for name, want := range map[string]string{
-		"cherokee-regular.ttf": CodeDuplicate, "cherokee-regular.woff2": fonts.CodeUnsupported,
+		"cherokee-regular.ttf": problem.CodeFontDuplicate, "cherokee-regular.woff2": problem.CodeFontUnsupported,
 	} {
 		if _, err := s.Add(t.Context(), testFont(t, name)); refusal(t, err) != want {
 			t.Errorf("adding %s: %v, want code %s", name, err, want)
 		}
 	}
 	for _, name := range []string{"Noto", "", s.list[0].SHA256[:7]} {
-		if _, err := s.Remove(t.Context(), name); refusal(t, err) != CodeNotFound {
+		if _, err := s.Remove(t.Context(), name); refusal(t, err) != problem.CodeFontNotFound {
 			t.Errorf("removing %q: %v, want CodeNotFound", name, err)
 		}
 	}
@@ -116,10 +116,10 @@ func TestStore_RefusesWhatItCannotKeep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.Remove(t.Context(), "CFFTest"); refusal(t, err) != CodeNotFound {
+	if _, err := s.Remove(t.Context(), "CFFTest"); refusal(t, err) != problem.CodeFontNotFound {
 		t.Errorf("removing a name that several fonts have: %v, want CodeNotFound", err)
 	}
-	if _, err := s.Add(t.Context(), testFont(t, "cff.otf")); refusal(t, err) != CodeTooMany ||
+	if _, err := s.Add(t.Context(), testFont(t, "cff.otf")); refusal(t, err) != problem.CodeFontTooMany ||
 		len(s.List()) != fonts.MaxAdded {
 		t.Errorf("adding one font too many: %v, want CodeTooMany", err)
 	}
@@ -199,7 +199,8 @@ func TestStore_SaysThatItCannotWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := open(t, dir)
-	if _, err := s.Add(t.Context(), testFont(t, "cff.otf")); refusal(t, err) != CodeUnwritable || len(s.List()) != 0 {
+	if _, err := s.Add(t.Context(), testFont(t, "cff.otf")); refusal(t, err) != problem.CodeStateUnwritable ||
+		len(s.List()) != 0 {
 		t.Errorf("%v", err)
 	}
 }

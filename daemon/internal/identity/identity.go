@@ -1,6 +1,6 @@
-// Package identity stores the anonymous install id in install.json, together with the times of the first-run notice and
-// the version that ran last. The id is created at the first start and never changes. The package must not know
-// accounts, because the id is never tied to one.
+// Package identity stores the anonymous install ID in install.json, together with the times of the first-run notice and
+// the version that ran last. The ID is created at the first start and never changes. The package must not know
+// accounts, because the ID is never tied to one.
 package identity
 
 import (
@@ -29,7 +29,7 @@ const lockName = "install.lock"
 // maxFile is the maximum size of the file, in bytes.
 const maxFile = 64 << 10
 
-// Install is the identity of this install. Its id does not change while a daemon runs.
+// Install is the identity of this install. Its ID does not change while a daemon runs.
 type Install struct {
 	path string
 	id   string
@@ -38,8 +38,8 @@ type Install struct {
 	noticed sync.Map
 }
 
-// Open reads the install id, or creates it at the first start. Concurrent first starts use the same id. A file that
-// cannot be parsed is logged and renamed to install.json.corrupt-<time>, and a new id is created.
+// Open reads the install ID, or creates it at the first start. Concurrent first starts use the same ID. If the file
+// cannot be parsed, Open logs that, renames the file to install.json.corrupt-<time> and creates a new ID.
 func Open(dir string, now time.Time, log *slog.Logger) (*Install, error) {
 	path := filepath.Join(dir, FileName)
 	for range 3 { // another process may create or rename the file in between
@@ -78,7 +78,7 @@ func Temporary(dir string) *Install {
 
 func newID() string { return "inst_" + strings.ToLower(rand.Text()) }
 
-// ID returns the install id, "inst_<suffix>". It is not a secret.
+// ID returns the install ID, "inst_<suffix>". It is not a secret.
 func (i *Install) ID() string { return i.id }
 
 // Path returns the file's absolute path.
@@ -100,16 +100,16 @@ func validID(id string) bool {
 	return n >= 4 && n <= 64 && idPattern.MatchString(id)
 }
 
-// parse returns the id in the file.
+// parse returns the ID in the file.
 func parse(data []byte) (string, error) {
 	var file struct {
 		InstallID string `json:"installId"`
 	}
 	if err := json.Unmarshal(data, &file); err != nil {
-		return "", errors.New("it is not a JSON object with the string installId")
+		return "", errors.New("must be a JSON object with the string installId")
 	}
 	if !validID(file.InstallID) {
-		return "", errors.New("installId is not of the form inst_<suffix>")
+		return "", errors.New("installId must have the form inst_<suffix>")
 	}
 	return file.InstallID, nil
 }

@@ -15,14 +15,14 @@ const fieldVersion = "lastVersion"
 // shown, in RFC 3339.
 type Audience string
 
-// The audiences. The notice is shown to each of them once.
+// The audiences. Each sees the notice once.
 const (
 	Agents   Audience = "noticeShownAt"   // in a response to an agent
 	Terminal Audience = "noticePrintedAt" // on a terminal
 )
 
 // NoticeShownAt returns when an audience saw the first-run notice. It returns the zero time if it did not, or if the
-// time cannot be read. It takes into account what other processes of the same install wrote.
+// time cannot be read. It considers what other processes of the same install wrote.
 func (i *Install) NoticeShownAt(to Audience) time.Time {
 	if at, ok := i.noticed.Load(to); ok {
 		return at.(time.Time)

@@ -14,7 +14,7 @@ func (m *Manager) record(who caller.Caller, event string, fields map[string]any)
 
 func (m *Manager) initiated(who caller.Caller) { m.record(who, telemetry.LoginInitiated, nil) }
 
-// completed records an outcome of a flow. A flow has a second outcome if a wait was aborted and the code was decided
+// completed records an outcome of a flow. It is called a second time if a wait was aborted and the code was decided
 // later. polling_aborted is recorded once for each code. The caller must not hold m.mu.
 func (m *Manager) completed(f *flow, outcome string) {
 	switch outcome {

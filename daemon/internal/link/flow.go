@@ -11,6 +11,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/codes"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/secretscan"
 	"github.com/service-dev/service/proto/telemetry"
 )
@@ -32,7 +33,7 @@ type flow struct {
 	minInterval    time.Duration // the shortest interval that a caller requested
 	count          int           // polls made
 	note           string
-	intervalRaised bool // the backend raised the interval because a poll was too early by its clock
+	intervalRaised bool // the backend raised the interval because its clock showed that a poll was too early
 	polling        bool
 	stop           context.CancelFunc
 	answerLost     bool          // a response was lost that may have contained the approval
@@ -79,7 +80,7 @@ func (f *flow) pollGap() time.Duration {
 	return f.interval + f.interval/20
 }
 
-// isUsable reports whether the code may still be shown to the user.
+// isUsable reports whether the user may still approve the code.
 func (f *flow) isUsable(now time.Time) bool {
 	return f.finished.IsZero() && now.Before(f.expires.Add(-min(f.code.ExpiresIn/10, 15*time.Second)))
 }
@@ -116,9 +117,9 @@ func (w Wait) bounded() Wait {
 	return w
 }
 
-// Complete waits for the approval of a code. It starts polling the code or joins the running poller. When ctx ends, the
-// call ends and the polling continues. Outcomes are kept for later calls. It returns a *backend.Problem or ctx's error
-// on failure.
+// Complete waits for the approval of a code. It starts polling the code, or joins the running poller. When ctx ends,
+// the call ends and the polling continues. Complete keeps outcomes for later calls. It returns a *problem.Error or
+// ctx's error on failure.
 func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode string, wait Wait) (Outcome, error) {
 	wait = wait.bounded()
 	if deviceCode == "" || len(deviceCode) > maxDeviceCode {
@@ -167,8 +168,8 @@ func (m *Manager) pending(f *flow) bool {
 // maxDeviceCode is the maximum length of a device code, in bytes.
 const maxDeviceCode = 512
 
-// flowOf returns the flow of a code. A code that was not issued to this install may belong to another user, whose
-// account its approval would link here. Such a code is refused without asking a backend.
+// flowOf returns the flow of a code. It refuses a code that was not issued to this install without asking a
+// backend, because the code may belong to another user, whose account its approval would link here.
 func (m *Manager) flowOf(who caller.Caller, deviceCode string) (*flow, error) {
 	m.mu.Lock()
 	f := m.flows[deviceCode]
@@ -243,9 +244,9 @@ func (m *Manager) updateCode(f *flow, change func(*codes.Issued)) {
 	}
 }
 
-// OpenPage opens the page of an agent's code by calling open, which reports whether it succeeded, and returns its
-// result. A page that was opened before, or is being opened, is not opened again unless again is set and the first
-// attempt is over.
+// OpenPage calls open with the approval page of a device code and returns its result. It returns false without
+// calling open if the code cannot be used, if the page is being opened, or if the page was opened before and again
+// is false.
 func (m *Manager) OpenPage(deviceCode string, again bool, open func(page string) bool) bool {
 	m.mu.Lock()
 	f := m.flows[deviceCode]
@@ -267,8 +268,8 @@ func (m *Manager) OpenPage(deviceCode string, again bool, open func(page string)
 	return opened
 }
 
-// await waits for the outcome, reports each poll, and returns when the caller's time limit, counted from start, is
-// reached.
+// await waits for the outcome and reports each poll. It returns at the latest when the caller's time limit,
+// counted from start, is reached.
 func (m *Manager) await(ctx context.Context, f *flow, start time.Time, wait Wait) (Outcome, error) {
 	limit := time.NewTimer(wait.Max - m.Now().Sub(start))
 	defer limit.Stop()
@@ -310,7 +311,7 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// Attempt is one login: its own code, which is polled only during Wait.
+// Attempt is one login. It has its own code, which is polled only during Wait.
 type Attempt struct {
 	m    *Manager
 	f    *flow
@@ -320,8 +321,8 @@ type Attempt struct {
 // Code returns the code to show to the user.
 func (a *Attempt) Code() Code { return a.code }
 
-// Wait polls until there is an outcome, at the latest until the code can no longer be approved; wait.Max does not
-// apply. If ctx ends first, the polling stops and no link is created afterwards.
+// Wait polls until there is an outcome or the code can no longer be approved; wait.Max does not apply. If ctx
+// ends first, the polling stops and no link is created afterwards.
 func (a *Attempt) Wait(ctx context.Context, wait Wait) (Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		a.m.abort(a.f)
@@ -334,7 +335,7 @@ func (a *Attempt) Wait(ctx context.Context, wait Wait) (Outcome, error) {
 		return Outcome{}, err
 	}
 	out, err := a.m.await(ctx, a.f, a.m.Now(), wait)
-	if asProblem(err).Code != CodeAuthTimeout && ctx.Err() == nil {
+	if asProblem(err).Code != problem.CodeAuthTimeout && ctx.Err() == nil {
 		return out, err
 	}
 	a.m.abort(a.f)
@@ -356,7 +357,7 @@ func (m *Manager) abort(f *flow) {
 		m.finish(f, Outcome{}, aborted("the login was cancelled"), telemetry.OutcomePollingAborted)
 	}
 	<-f.end.done
-	if asProblem(f.end.err).Code == codeAborted {
+	if asProblem(f.end.err).Code == problem.CodePollingAborted {
 		m.cancelCode(f)
 	}
 }

@@ -10,16 +10,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/codes"
+	"github.com/service-dev/service/daemon/internal/config"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // A code that another user requested would link that user's account here. It is refused without asking the backend.
 func TestComplete_CodeNotIssuedHere(t *testing.T) {
 	run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, dir string) {
 		_, err := m.Complete(t.Context(), caller.Caller{}, "sdc_of_somebody_else", Wait{})
-		wantCode(t, err, backend.CodeUnknownDeviceCode)
+		wantCode(t, err, problem.CodeUnknownDeviceCode)
 		if len(f.at) != 0 {
 			t.Errorf("%d polls of a foreign code, want none", len(f.at))
 		}
@@ -42,13 +43,13 @@ func TestComplete_AfterARestart(t *testing.T) {
 		gated := GatedCall{Tool: "createSimulatorSession", Args: json.RawMessage(`{"project":"a"}`),
 			Caller: caller.Caller{Cwd: "/home/a", Env: map[string]string{"CI": "1"}}}
 		shown, err := m.Ask(t.Context(), target, gated,
-			func(context.Context) error { return &backend.Problem{Code: backend.CodeAuthRequired} })
+			func(context.Context) error { return &problem.Error{Code: problem.CodeAuthRequired} })
 		if err != nil {
 			t.Fatal(err)
 		}
 		code = shown.DeviceCode.DeviceCode
 		if _, err := m.Complete(t.Context(), caller.Caller{}, code,
-			Wait{Max: 6 * time.Second}); asProblem(err).Code != CodeAuthTimeout {
+			Wait{Max: 6 * time.Second}); asProblem(err).Code != problem.CodeAuthTimeout {
 			t.Errorf("Complete before the restart: %v, want CodeAuthTimeout", err)
 		}
 	})
@@ -58,7 +59,7 @@ func TestComplete_AfterARestart(t *testing.T) {
 	}
 	runWith(t, dir, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
 		who := caller.Caller{Cwd: "/elsewhere", Env: shell}
-		if _, err := m.Complete(t.Context(), who, code+"x", Wait{}); asProblem(err).Code != backend.CodeUnknownDeviceCode {
+		if _, err := m.Complete(t.Context(), who, code+"x", Wait{}); asProblem(err).Code != problem.CodeUnknownDeviceCode {
 			t.Errorf("Complete with another code: %v, want unknown_device_code", err)
 		}
 		out, err := m.Complete(t.Context(), who, code, Wait{})
@@ -74,7 +75,7 @@ func TestComplete_AfterARestart(t *testing.T) {
 	})
 	runWith(t, dir, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
 		_, err := m.Complete(t.Context(), caller.Caller{}, code, Wait{})
-		wantCode(t, err, backend.CodeUnknownDeviceCode)
+		wantCode(t, err, problem.CodeUnknownDeviceCode)
 		if len(f.at) != 0 {
 			t.Error("a used code was polled again")
 		}
@@ -83,7 +84,7 @@ func TestComplete_AfterARestart(t *testing.T) {
 
 // The stored call is repeated at the backend that issued the code, even if the completing shell uses another one.
 func TestComplete_AfterARestartAtTheSameBackend(t *testing.T) {
-	m := New(Options{Config: &fake{}})
+	m := New(Options{Config: config.Default})
 	who := caller.Caller{Env: map[string]string{"SERVICE_BACKEND_URL": "https://a.test", "CI": "1"}}
 	if got := m.callerAt(who, "/a", "https://a.test"); !maps.Equal(got.Env, who.Env) || got.Cwd != "/a" {
 		t.Errorf("caller at the same backend: %v; want the same environment and the stored directory", got)

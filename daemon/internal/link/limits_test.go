@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // A client that starts one login after another is refused once 64 codes are being polled, with an error that explains
@@ -60,6 +61,6 @@ func TestLoginsThatArePolledAreBounded(t *testing.T) {
 		cancel()
 		waiting.Wait()
 		_, err = complete(t, m, code, Wait{Max: time.Second})
-		wantCode(t, err, CodeAuthTimeout)
+		wantCode(t, err, problem.CodeAuthTimeout)
 	})
 }

@@ -3,8 +3,7 @@ package link
 import (
 	"testing"
 
-	"github.com/service-dev/service/daemon/internal/account"
-	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/internal/problem"
 )
 
 func TestLogoutForgetsTheOutcome(t *testing.T) {
@@ -13,10 +12,10 @@ func TestLogoutForgetsTheOutcome(t *testing.T) {
 		if _, err := complete(t, m, code, Wait{}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Accounts.(*account.Store).Delete(); err != nil {
+		if _, err := m.Accounts.Delete(); err != nil {
 			t.Fatal(err)
 		}
 		_, err := complete(t, m, code, Wait{})
-		wantCode(t, err, backend.CodeUnknownDeviceCode)
+		wantCode(t, err, problem.CodeUnknownDeviceCode)
 	})
 }

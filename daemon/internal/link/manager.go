@@ -3,6 +3,7 @@ package link
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -13,20 +14,9 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/codes"
 	"github.com/service-dev/service/daemon/internal/config"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/telemetry"
 )
-
-// Accounts stores the account link.
-type Accounts interface {
-	For(url string) account.Link
-	Save(l account.Link) error
-	Path() string
-	MarkRevoked(token string)
-	SetVerified(token string, v account.Verdict)
-}
-
-// Config returns the configuration in use.
-type Config interface{ Current() *config.Config }
 
 // IssuedCodes stores the codes issued to this install, so that they survive a restart of the daemon.
 type IssuedCodes interface {
@@ -36,26 +26,13 @@ type IssuedCodes interface {
 	Remove(deviceCode string) error
 }
 
-// UnsavedLinks returns a link that is in use although it could not be written to auth.json.
-type UnsavedLinks interface {
-	Unsaved() (account.Link, bool)
-}
-
-// Watcher reports each change of the link, regardless of who made it (account.Store.Watch).
-type Watcher interface {
-	Watch(ctx context.Context) <-chan account.Link
-}
-
-// Options are the components of a Manager. Codes, Unsaved, Watch, Log and Now may be nil. Without Codes, a code does
-// not survive a restart of the daemon. Without Watch, a waiting call ends only with its own code.
+// Options are the components of a Manager. Codes, Log and Now may be nil. Without Codes, a code does not survive a
+// restart of the daemon.
 type Options struct {
 	Backend   Backend
-	Embedder  Embedder
-	Accounts  Accounts
-	Unsaved   UnsavedLinks
-	Watch     Watcher
+	Accounts  *account.Store
 	Codes     IssuedCodes
-	Config    Config
+	Config    func() *config.Config // the configuration in use
 	Record    Recorder
 	InstallID string
 	Log       *slog.Logger
@@ -116,13 +93,10 @@ func (noCodes) Put(string, codes.Issued) error           { return nil }
 func (noCodes) Update(string, func(*codes.Issued)) error { return nil }
 func (noCodes) Remove(string) error                      { return nil }
 
-// Serve ends the waits of flows when an account is linked by other means. When ctx ends, it stops the polling, waits
-// for the pollers to finish and cancels the codes of unfinished logins.
+// Serve ends the waits of flows that another program's link makes unnecessary. When ctx ends, it stops the polling,
+// waits for the pollers to finish and cancels the codes of unfinished logins.
 func (m *Manager) Serve(ctx context.Context) error {
-	var changes <-chan account.Link
-	if m.Watch != nil {
-		changes = m.Watch.Watch(ctx)
-	}
+	changes := m.Accounts.Watch(ctx)
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
@@ -148,7 +122,7 @@ func (m *Manager) Polling() int {
 	return m.polling
 }
 
-// Target returns the caller's backend and credential: the token if that backend issued it, otherwise the install id.
+// Target returns the caller's backend and credential: the token if that backend issued it, otherwise the install ID.
 func (m *Manager) Target(ctx context.Context, who caller.Caller) (backend.Target, account.Link, error) {
 	address, err := m.addressOf(who)
 	if err != nil {
@@ -157,7 +131,7 @@ func (m *Manager) Target(ctx context.Context, who caller.Caller) (backend.Target
 	target := backend.Target{BaseURL: address, InstallID: m.InstallID, Requester: requester(who)}
 	l := m.Accounts.For(address)
 	if l.Linked() && address == backend.EmbeddedURL {
-		// Whether the token belongs to the embedded backend can only be decided with the id that the backend reports.
+		// Only the ID that the embedded backend reports shows whether the token belongs to it.
 		if target.BaseURL, err = m.backendIDAt(ctx, address); err != nil {
 			return backend.Target{}, account.Link{}, err
 		}
@@ -171,7 +145,7 @@ func (m *Manager) Target(ctx context.Context, who caller.Caller) (backend.Target
 
 // addressOf returns the URL of the caller's backend.
 func (m *Manager) addressOf(who caller.Caller) (string, error) {
-	b, err := m.Config.Current().Backend(who)
+	b, err := m.Config().Backend(who)
 	if err != nil {
 		return "", invalidAddress(err)
 	}
@@ -183,7 +157,7 @@ func (m *Manager) backendIDAt(ctx context.Context, address string) (string, erro
 	if address != backend.EmbeddedURL {
 		return address, nil
 	}
-	id, _, err := m.Embedder.Embedded(ctx)
+	id, _, err := m.Backend.Embedded(ctx)
 	return id, err
 }
 
@@ -221,14 +195,14 @@ func (m *Manager) verifyCaller(ctx context.Context, who caller.Caller) account.L
 	return l
 }
 
-// verify asks the backend whether it accepts a token, and stores its verdict. It returns the token's account, and an
-// error if the backend did not answer.
+// verify asks the backend whether it accepts a token, and stores the verdict. It returns the token's account, and an
+// error if the backend did not respond.
 func (m *Manager) verify(ctx context.Context, target backend.Target) (backend.Account, error) {
 	a, err := m.Backend.Account(ctx, target)
 	switch {
 	case err == nil:
 		m.Accounts.SetVerified(target.Bearer, account.Verdict{At: m.Now(), OK: true})
-	case asProblem(err).Code == backend.CodeAuthRequired:
+	case asProblem(err).Code == problem.CodeAuthRequired:
 		m.Accounts.MarkRevoked(target.Bearer)
 	default:
 		return backend.Account{}, err
@@ -271,13 +245,13 @@ func (m *Manager) Ask(ctx context.Context, target backend.Target, gated GatedCal
 	return shown, nil
 }
 
-// refusedWith returns the code from a refusal, or requests one if the refusal has none.
+// refusedWith returns the code in the refusal err, or requests one if err contains none.
 func (m *Manager) refusedWith(ctx context.Context, target backend.Target, err error) (backend.DeviceCode, error) {
-	p := asProblem(err)
+	var refused *backend.AuthRequired
 	switch {
-	case p.Code == backend.CodeAuthRequired && p.DeviceCode != nil:
-		return *p.DeviceCode, nil
-	case p.Code == backend.CodeAuthRequired || err == nil:
+	case errors.As(err, &refused):
+		return refused.DeviceCode, nil
+	case problem.CodeOf(err) == problem.CodeAuthRequired || err == nil:
 		return m.issue(ctx, target)
 	}
 	return backend.DeviceCode{}, err
@@ -332,7 +306,8 @@ func (m *Manager) TakeGated(deviceCode string) (GatedCall, bool) {
 	return gated, true
 }
 
-// keep stores a flow and removes flows that are over. The caller holds m.mu and must record the expired flows.
+// keep stores a flow and removes flows that are over. The caller holds m.mu and must record the returned flows
+// as expired.
 func (m *Manager) keep(f *flow) (expired []*flow) {
 	now := m.Now()
 	var oldest *flow
@@ -350,7 +325,7 @@ func (m *Manager) keep(f *flow) (expired []*flow) {
 	return expired
 }
 
-// drop removes a flow. If the flow has no outcome yet, it is appended to expired.
+// drop removes a flow, and appends it to expired if it has no outcome yet.
 func (m *Manager) drop(code string, f *flow, expired []*flow) []*flow {
 	if f.finished.IsZero() { // shown to the user, but no call waited for its outcome
 		f.finished = m.Now()
@@ -363,7 +338,7 @@ func (m *Manager) drop(code string, f *flow, expired []*flow) []*flow {
 	return expired
 }
 
-// codeOf returns a flow's code in the form shown to the user. The caller holds m.mu.
+// codeOf returns a flow's code as shown to the user. The caller holds m.mu.
 func (m *Manager) codeOf(f *flow) Code {
 	c := Code{DeviceCode: f.code, BackendURL: f.target.BaseURL,
 		Replaces: account.Link{State: account.NotLinked}}
@@ -375,7 +350,7 @@ func (m *Manager) codeOf(f *flow) Code {
 	return c
 }
 
-// liveKey returns the key of a backend. The embedded backend has the same key with and without its id.
+// liveKey returns the key of a backend. The embedded backend has the same key with and without its ID.
 func liveKey(address string) string {
 	if address == "" || strings.HasPrefix(address, backend.EmbeddedURL) {
 		return backend.EmbeddedURL

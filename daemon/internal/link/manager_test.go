@@ -17,6 +17,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/codes"
 	"github.com/service-dev/service/daemon/internal/config"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // fake is an in-memory backend: poll i receives script[i]; polls after the last entry receive the last entry.
@@ -99,7 +100,7 @@ func (f *fake) Account(_ context.Context, t backend.Target) (backend.Account, er
 		return backend.Account{}, reset.err
 	}
 	if f.dead[t.Bearer] {
-		return backend.Account{}, &backend.Problem{Code: backend.CodeAuthRequired, HTTPStatus: 401}
+		return backend.Account{}, &problem.Error{Code: problem.CodeAuthRequired, HTTPStatus: 401}
 	}
 	return backend.Account{AccountID: "acc"}, nil
 }
@@ -128,8 +129,6 @@ func (f *fake) Record(ctx context.Context, event string, fields map[string]any) 
 	f.shells = append(f.shells, caller.From(ctx).Env["SERVICE_TELEMETRY"])
 }
 
-func (f *fake) Current() *config.Config { return config.Default() }
-
 func (f *fake) count(event string) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -154,11 +153,11 @@ func (f *fake) gaps() []time.Duration {
 var (
 	approved = answer{poll: backend.Poll{Token: &backend.Token{AuthToken: "svc_t",
 		Account: backend.Account{AccountID: "acc", Tier: account.TierFree, LinkedAt: time.Unix(1, 0)}}}}
-	reset = refusal(backend.CodeUnreachable, 0, 0)
+	reset = refusal(problem.CodeBackendUnreachable, 0, 0)
 )
 
 func refusal(code string, status int, after time.Duration) answer {
-	return answer{err: &backend.Problem{Code: code, Message: code, HTTPStatus: status, RetryAfter: after}}
+	return answer{err: &problem.Error{Code: code, Message: code, HTTPStatus: status, RetryAfter: after}}
 }
 
 func pending(interval time.Duration) answer {
@@ -181,8 +180,8 @@ func runWith(t *testing.T, dir string, script []answer, test func(t *testing.T, 
 		f := &fake{script: script}
 		accounts := account.Open(account.Options{Dir: dir})
 		issued := codes.New(runDir(dir), time.Now, slog.New(slog.DiscardHandler))
-		m := New(Options{Backend: f, Embedder: f, Accounts: accounts, Unsaved: accounts, Watch: accounts, Codes: issued,
-			Config: f, Record: f, InstallID: "inst_1", Log: slog.New(slog.DiscardHandler)})
+		m := New(Options{Backend: f, Accounts: accounts, Codes: issued,
+			Config: config.Default, Record: f, InstallID: "inst_1", Log: slog.New(slog.DiscardHandler)})
 		f.manager = m
 		ctx, cancel := context.WithCancel(t.Context())
 		var serving sync.WaitGroup
@@ -203,7 +202,7 @@ func ask(t *testing.T, m *Manager) Code {
 		t.Fatal(err)
 	}
 	code, err := m.Ask(t.Context(), target, GatedCall{Tool: "createSimulatorSession"}, func(context.Context) error {
-		return &backend.Problem{Code: backend.CodeAuthRequired}
+		return &problem.Error{Code: problem.CodeAuthRequired}
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -218,14 +217,14 @@ func complete(t *testing.T, m *Manager, code Code, wait Wait) (Outcome, error) {
 
 func wantCode(t *testing.T, err error, code string) {
 	t.Helper()
-	var p *backend.Problem
+	var p *problem.Error
 	if !errors.As(err, &p) || p.Code != code {
 		t.Errorf("got %v, want %s", err, code)
 	}
 }
 
 func TestEveryGapIsHonoured(t *testing.T) {
-	script := []answer{reset, refusal("bad_gateway", 502, 0), refusal(backend.CodeRateLimited, 429, 7*time.Second),
+	script := []answer{reset, refusal("bad_gateway", 502, 0), refusal(problem.CodeRateLimited, 429, 7*time.Second),
 		pending(12 * time.Second), approved}
 	run(t, script, func(t *testing.T, m *Manager, f *fake, dir string) {
 		out, err := complete(t, m, ask(t, m), Wait{})
@@ -255,7 +254,7 @@ func TestSixFailuresThenANewStart(t *testing.T) {
 	run(t, script, func(t *testing.T, m *Manager, f *fake, _ string) {
 		code, start := ask(t, m), time.Now()
 		_, err := complete(t, m, code, Wait{})
-		wantCode(t, err, backend.CodeUnreachable)
+		wantCode(t, err, problem.CodeBackendUnreachable)
 		if took := time.Since(start); took >= 45*time.Second || len(f.at) != 6 {
 			t.Errorf("%d polls in %v, want 6 in less than 45 s", len(f.at), took)
 		}
@@ -277,17 +276,17 @@ func TestRefusals(t *testing.T) {
 		code    string
 		outcome string
 	}{
-		"denied": {[]answer{refusal(backend.CodeDeviceCodeDenied, 403, 0)}, backend.CodeDeviceCodeDenied,
+		"denied": {[]answer{refusal(problem.CodeDeviceCodeDenied, 403, 0)}, problem.CodeDeviceCodeDenied,
 			"user_denied"},
-		"expired": {[]answer{refusal(backend.CodeDeviceCodeExpired, 410, 0)}, backend.CodeDeviceCodeExpired,
+		"expired": {[]answer{refusal(problem.CodeDeviceCodeExpired, 410, 0)}, problem.CodeDeviceCodeExpired,
 			"code_expired"},
-		"unknown": {[]answer{refusal(backend.CodeUnknownDeviceCode, 404, 0)}, backend.CodeUnknownDeviceCode,
+		"unknown": {[]answer{refusal(problem.CodeUnknownDeviceCode, 404, 0)}, problem.CodeUnknownDeviceCode,
 			"code_expired"},
-		"answer lost": {[]answer{reset, refusal(backend.CodeUnknownDeviceCode, 404, 0)}, backend.CodeUnknownDeviceCode,
+		"answer lost": {[]answer{reset, refusal(problem.CodeUnknownDeviceCode, 404, 0)}, problem.CodeUnknownDeviceCode,
 			"network_error"},
-		"invalid": {[]answer{refusal(backend.CodeInvalidResponse, 200, 0)}, backend.CodeInvalidResponse,
+		"invalid": {[]answer{refusal(problem.CodeInvalidResponse, 200, 0)}, problem.CodeInvalidResponse,
 			"network_error"},
-		"window is over": {[]answer{pending(5 * time.Second)}, backend.CodeDeviceCodeExpired, "code_expired"},
+		"window is over": {[]answer{pending(5 * time.Second)}, problem.CodeDeviceCodeExpired, "code_expired"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -295,7 +294,7 @@ func TestRefusals(t *testing.T) {
 				code := ask(t, m)
 				_, err := complete(t, m, code, Wait{})
 				if name == "window is over" {
-					wantCode(t, err, CodeAuthTimeout) // the call's own limit of 600 s is reached before the grace period ends
+					wantCode(t, err, problem.CodeAuthTimeout) // the call's own limit of 600 s is reached before the grace period ends
 					_, err = complete(t, m, code, Wait{})
 				}
 				wantCode(t, err, c.code)
@@ -335,7 +334,7 @@ func TestPollingBelongsToTheDaemon(t *testing.T) {
 					}
 					last = time.Now()
 				}})
-				wantCode(t, err, CodeAuthTimeout)
+				wantCode(t, err, problem.CodeAuthTimeout)
 			})
 			time.Sleep(time.Second)
 			cancel()

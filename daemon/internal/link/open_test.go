@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // browser counts the pages that it opens.
@@ -94,7 +94,7 @@ func TestComplete_OpensThePageOnceForConcurrentCalls(t *testing.T) {
 		for range 4 {
 			calls.Go(func() {
 				_, err := complete(t, m, code, Wait{Max: 5 * time.Second, OpenPage: b.open})
-				wantCode(t, err, CodeAuthTimeout)
+				wantCode(t, err, problem.CodeAuthTimeout)
 			})
 		}
 		calls.Wait()
@@ -104,7 +104,7 @@ func TestComplete_OpensThePageOnceForConcurrentCalls(t *testing.T) {
 		code, b = second(t, m, code), &browser{slow: time.Hour}
 		start = time.Now()
 		_, err := complete(t, m, code, Wait{Max: 5 * time.Second, OpenPage: b.open})
-		wantCode(t, err, CodeAuthTimeout)
+		wantCode(t, err, problem.CodeAuthTimeout)
 		if took := time.Since(start); took != 5*time.Second || len(f.at) == 0 {
 			t.Errorf("with a browser that hangs the call took %v, want 5 s with polls meanwhile", took)
 		}
@@ -117,7 +117,7 @@ func second(t *testing.T, m *Manager, first Code) Code {
 	m.mu.Lock()
 	f := m.flows[first.DeviceCode.DeviceCode]
 	m.mu.Unlock()
-	m.finish(f, Outcome{}, &backend.Problem{Code: backend.CodeDeviceCodeDenied}, "user_denied")
+	m.finish(f, Outcome{}, &problem.Error{Code: problem.CodeDeviceCodeDenied}, "user_denied")
 	synctest.Wait()
 	return ask(t, m)
 }
@@ -143,7 +143,7 @@ func TestComplete_OpensThePageAfterARestart(t *testing.T) {
 			for range 2 {
 				runWith(t, dir, pend, func(t *testing.T, m *Manager, f *fake, _ string) {
 					_, err := complete(t, m, code, Wait{Max: 3 * time.Second, OpenPage: b.open})
-					wantCode(t, err, CodeAuthTimeout)
+					wantCode(t, err, problem.CodeAuthTimeout)
 				})
 			}
 			if len(b.pages) != test.want || test.want > 0 && b.pages[0] != page {

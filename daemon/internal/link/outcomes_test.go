@@ -12,6 +12,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/account"
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Every way in which a flow or a wait for it ends is recorded, in order: account.login_completed with its outcome, and
@@ -27,10 +28,10 @@ func TestLoginCompleted_IsRecordedForEveryOutcome(t *testing.T) {
 		want   []string
 	}{
 		"approved": {[]answer{approved}, waits(Wait{}), []string{success}},
-		"denied":   {[]answer{refusal(backend.CodeDeviceCodeDenied, 403, 0)}, waits(Wait{}), []string{denied}},
-		"expired":  {[]answer{refusal(backend.CodeDeviceCodeExpired, 410, 0)}, waits(Wait{}), []string{expired}},
-		"unknown":  {[]answer{refusal(backend.CodeUnknownDeviceCode, 404, 0)}, waits(Wait{}), []string{expired}},
-		"invalid":  {[]answer{refusal(backend.CodeInvalidResponse, 200, 0)}, waits(Wait{}), []string{network}},
+		"denied":   {[]answer{refusal(problem.CodeDeviceCodeDenied, 403, 0)}, waits(Wait{}), []string{denied}},
+		"expired":  {[]answer{refusal(problem.CodeDeviceCodeExpired, 410, 0)}, waits(Wait{}), []string{expired}},
+		"unknown":  {[]answer{refusal(problem.CodeUnknownDeviceCode, 404, 0)}, waits(Wait{}), []string{expired}},
+		"invalid":  {[]answer{refusal(problem.CodeInvalidResponse, 200, 0)}, waits(Wait{}), []string{network}},
 		"network":  {[]answer{reset}, waits(Wait{}), []string{network}},
 		"network, then approved": {append(slices.Repeat([]answer{reset}, maxFailures), approved), waits(Wait{}, Wait{}),
 			[]string{network, success}},
@@ -39,7 +40,7 @@ func TestLoginCompleted_IsRecordedForEveryOutcome(t *testing.T) {
 		"timeout, then approved": {[]answer{pend, pend, approved}, waits(short, Wait{}), []string{aborted, success}},
 		"timeout, then by itself": {[]answer{pend, pend, approved}, then(waits(short), rest),
 			[]string{aborted, success}},
-		"timeout, then denied": {[]answer{pend, pend, refusal(backend.CodeDeviceCodeDenied, 403, 0)},
+		"timeout, then denied": {[]answer{pend, pend, refusal(problem.CodeDeviceCodeDenied, 403, 0)},
 			waits(short, Wait{}), []string{aborted, denied}},
 		"timeout, then expired": {[]answer{pend}, then(waits(short), rest), []string{aborted, expired}},
 		"timeout, then another program": {[]answer{pend}, then(waits(short), linkedElsewhere),
@@ -60,7 +61,7 @@ func TestLoginCompleted_IsRecordedForEveryOutcome(t *testing.T) {
 			time.Sleep(time.Hour)
 		}, []string{expired}},
 		"login approved": {[]answer{approved}, logsIn(0), []string{success}},
-		"login denied": {[]answer{refusal(backend.CodeDeviceCodeDenied, 403, 0)}, logsIn(0),
+		"login denied": {[]answer{refusal(problem.CodeDeviceCodeDenied, 403, 0)}, logsIn(0),
 			[]string{denied}},
 		"login expired":                     {[]answer{pend}, logsIn(0), []string{expired}},
 		"login unreachable":                 {[]answer{reset}, logsIn(0), []string{network}},
@@ -211,7 +212,7 @@ func TestLoginCompleted_AbortedOnceAcrossRestarts(t *testing.T) {
 			}
 			for range 2 {
 				_, err := complete(t, m, code, short)
-				wantCode(t, err, CodeAuthTimeout)
+				wantCode(t, err, problem.CodeAuthTimeout)
 			}
 			if n == 0 { // a second gated call stores its own data with the code
 				ask(t, m)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // pacer is a backend that raises the interval by 5 s after each poll that comes too early by its own clock.
@@ -42,7 +43,7 @@ func TestPoll_FastClock(t *testing.T) {
 				p := &pacer{fake: f, faster: 1 + float64(percent)/100, interval: 5 * time.Second}
 				m.Backend = p
 				_, err := complete(t, m, ask(t, m), Wait{Max: 5 * time.Minute})
-				wantCode(t, err, CodeAuthTimeout)
+				wantCode(t, err, problem.CodeAuthTimeout)
 				most := 1
 				if percent < 5 {
 					most = 0

@@ -8,12 +8,13 @@ import (
 	"github.com/service-dev/service/daemon/internal/account"
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/telemetry"
 )
 
 const (
-	// maxFailures is the number of consecutive failures after which the backend counts as unreachable. With the gaps
-	// below, that takes 30 s.
+	// maxFailures is the number of consecutive failures after which polling ends because the backend is unreachable.
+	// With the gaps below, that takes 30 s.
 	maxFailures = 6
 	failureStep = 2 * time.Second
 	// maxFailureGap limits how much of a raised interval is kept after a failure; six such gaps must fit into 45 s.
@@ -64,7 +65,7 @@ func (m *Manager) startPoller(f *flow, interval time.Duration, restarted bool) e
 	return nil
 }
 
-// poll polls one code until its outcome.
+// poll polls the code of f until it is approved, denied or expired, or ctx ends.
 func (m *Manager) poll(ctx context.Context, f *flow) {
 	failures, since := 0, m.Now()
 	for {
@@ -90,7 +91,7 @@ func (m *Manager) poll(ctx context.Context, f *flow) {
 		case err == nil:
 			failures = 0
 			gap = m.scheduleNext(f, answer.PollInterval, "")
-			m.supersede(ctx, f) // a link that could not be verified when it appeared may supersede the flow now
+			m.supersede(ctx, f) // a link that could not be verified earlier may supersede the flow now
 		case problem.HTTPStatus == http.StatusTooManyRequests:
 			failures = 0 // a response shows that the backend is reachable
 			gap = m.scheduleRetry(f, 1, problem)
@@ -112,16 +113,16 @@ func (m *Manager) poll(ctx context.Context, f *flow) {
 	}
 }
 
-// ask makes one poll, limited by the time until the backend counts as unreachable. It makes the call as the caller that
-// requested the code, because the hint in an error depends on that caller's variables.
+// ask makes one poll, at the latest until until. It makes the call as the caller that requested the code, because the
+// hint in an error depends on that caller's variables.
 func (m *Manager) ask(ctx context.Context, f *flow, until time.Time) (backend.Poll, error) {
 	ctx, cancel := context.WithTimeout(caller.With(ctx, f.who), min(max(until.Sub(m.Now()), time.Second), pollTimeout))
 	defer cancel()
 	return m.Backend.PollDeviceToken(ctx, f.target, f.code.DeviceCode)
 }
 
-// stopped reports whether the polling was stopped. With a token, this is the last chance to stop before the link is
-// saved.
+// stopped reports whether the polling was stopped. If token is set, this is the last chance to stop before the link
+// is saved.
 func (m *Manager) stopped(ctx context.Context, f *flow, token bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -143,7 +144,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// scheduleNext records an answer and returns the time until the next poll.
+// scheduleNext records a response and returns the time until the next poll.
 func (m *Manager) scheduleNext(f *flow, interval time.Duration, note string) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -155,15 +156,15 @@ func (m *Manager) scheduleNext(f *flow, interval time.Duration, note string) tim
 	return max(f.pollGap(), f.minInterval)
 }
 
-// scheduleRetry records a poll without an answer and returns the time until the next poll. It honours the backend's
-// Retry-After.
-func (m *Manager) scheduleRetry(f *flow, failures int, p *backend.Problem) time.Duration {
+// scheduleRetry records a poll without a response and returns the time until the next poll. It honours the
+// backend's Retry-After.
+func (m *Manager) scheduleRetry(f *flow, failures int, p *problem.Error) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p.HTTPStatus == 0 || p.HTTPStatus >= http.StatusInternalServerError {
 		f.answerLost = true
 	}
-	m.notifyWaiters(f, "no usable answer from the backend; trying again: "+p.Message)
+	m.notifyWaiters(f, "no usable response from the backend; trying again: "+p.Message)
 	gap := min(max(f.pollGap(), f.minInterval), maxFailureGap)
 	return max(gap, min(time.Duration(failures)*failureStep, maxFailureGap), min(p.RetryAfter, MaxWait))
 }
@@ -210,7 +211,7 @@ func (m *Manager) saveLink(ctx context.Context, f *flow, t backend.Token) {
 	m.finish(f, out, nil, telemetry.OutcomeSuccess)
 }
 
-// save makes l the link. It revokes the replaced token once that token is no longer in the file.
+// save makes l the link. It revokes the replaced token once the file no longer contains that token.
 func (m *Manager) save(ctx context.Context, l account.Link) (file AuthFile, revokeURL string) {
 	before := m.current()
 	file = AuthFile{Path: m.Accounts.Path(), Written: true}
@@ -234,8 +235,9 @@ func (m *Manager) verifyFresh(ctx context.Context, f *flow, t backend.Token) bac
 	return a
 }
 
-// refused ends a flow with the problem for the backend's response p. failed is the number of consecutive failed polls.
-func (m *Manager) refused(f *flow, p *backend.Problem, failed int) {
+// refused ends a flow with the problem that follows from the backend's response p. failed is the number of consecutive
+// failed polls.
+func (m *Manager) refused(f *flow, p *problem.Error, failed int) {
 	m.mu.Lock()
 	f.count++
 	lost := f.answerLost
@@ -244,8 +246,8 @@ func (m *Manager) refused(f *flow, p *backend.Problem, failed int) {
 	m.finish(f, Outcome{}, problem, outcome)
 }
 
-// finish sets and announces the outcome unless there already is one.
-func (m *Manager) finish(f *flow, out Outcome, problem *backend.Problem, word string) {
+// finish sets and announces the outcome of a flow that has none.
+func (m *Manager) finish(f *flow, out Outcome, problem *problem.Error, word string) {
 	m.mu.Lock()
 	if !f.finished.IsZero() {
 		m.mu.Unlock()
@@ -257,7 +259,7 @@ func (m *Manager) finish(f *flow, out Outcome, problem *backend.Problem, word st
 }
 
 // setOutcome sets the outcome of a flow that has none, and stops its poller. The caller holds m.mu.
-func (m *Manager) setOutcome(f *flow, out Outcome, problem *backend.Problem) *result {
+func (m *Manager) setOutcome(f *flow, out Outcome, problem *problem.Error) *result {
 	f.end.outcome, f.finished = out, m.Now()
 	if problem != nil {
 		f.end.err = problem
@@ -276,7 +278,7 @@ func (m *Manager) setOutcome(f *flow, out Outcome, problem *backend.Problem) *re
 // announce records how a flow ended, then wakes its waiters.
 func (m *Manager) announce(f *flow, end *result, word string) {
 	// a stopping daemon leaves the code to its successor
-	if !f.exclusive && !isRestartable(end.err) && asProblem(end.err).Code != codeAborted {
+	if !f.exclusive && !isRestartable(end.err) && asProblem(end.err).Code != problem.CodePollingAborted {
 		if err := m.Codes.Remove(f.code.DeviceCode); err != nil {
 			m.Log.Warn("failed to remove a used device code", "err", err)
 		}

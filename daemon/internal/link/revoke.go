@@ -7,6 +7,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/account"
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Limits of revoking a token that is no longer needed.
@@ -48,18 +49,18 @@ func (m *Manager) revoke(ctx context.Context, target backend.Target) (done, retr
 	ctx, cancel := context.WithTimeout(ctx, revokeWait)
 	defer cancel()
 	err := m.Backend.RevokeLink(ctx, target)
-	problem := asProblem(err)
+	p := asProblem(err)
 	switch {
-	case err == nil, problem.Code == backend.CodeAuthRequired: // the backend no longer accepts it
+	case err == nil, p.Code == problem.CodeAuthRequired: // the backend no longer accepts it
 		return true, false
-	case ctx.Err() != nil, isTransient(problem):
+	case ctx.Err() != nil, isTransient(p):
 		return false, true
 	}
 	m.Log.Warn("failed to revoke a token", "err", err)
 	return false, false
 }
 
-// keepRevoking retries at growing intervals, and a last time when the daemon stops.
+// keepRevoking retries at growing intervals, and once more when the daemon stops.
 func (m *Manager) keepRevoking(target backend.Target) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,13 +83,10 @@ func (m *Manager) keepRevoking(target backend.Target) {
 	})
 }
 
-// revokeUnsaved revokes a link that could not be written before the daemon stops. It could not be used or revoked
-// later.
+// revokeUnsaved revokes a link that could not be written, before the daemon stops. The link could not be used or
+// revoked later.
 func (m *Manager) revokeUnsaved() {
-	if m.Unsaved == nil {
-		return
-	}
-	if l, ok := m.Unsaved.Unsaved(); ok {
+	if l, ok := m.Accounts.Unsaved(); ok {
 		done, _ := m.revoke(context.Background(), backend.Target{BaseURL: l.BackendURL, Bearer: l.AuthToken.Reveal()})
 		m.Log.Warn("link was never written to auth.json and is lost when the daemon exits", "revoked", done)
 	}
@@ -101,14 +99,14 @@ func (m *Manager) dashboardOf(ctx context.Context, backendURL string) string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	_, address, err := m.Embedder.Embedded(ctx)
+	_, address, err := m.Backend.Embedded(ctx)
 	if err != nil {
 		return ""
 	}
 	return address + dashboardPath
 }
 
-// current returns the link, no matter which backend issued it.
+// current returns the link, whichever backend issued it.
 func (m *Manager) current() account.Link {
 	l := m.Accounts.For("")
 	if l.State == account.OtherBackend {

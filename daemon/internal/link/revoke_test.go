@@ -11,6 +11,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/account"
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // linkTo creates a link before the test begins.
@@ -60,7 +61,7 @@ func TestComplete_LinkConflict(t *testing.T) {
 					}
 					return
 				}
-				wantCode(t, err, CodeLinkConflict)
+				wantCode(t, err, problem.CodeLinkConflict)
 				if p := asProblem(err); p.Retryable || p.FixHint == "" {
 					t.Errorf("%+v", p)
 				}
@@ -91,7 +92,7 @@ func TestLogin_Replace(t *testing.T) {
 	}
 	run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
 		linkTo(t, m, before)
-		wantCode(t, login(t, m, false), CodeLinkConflict)
+		wantCode(t, login(t, m, false), problem.CodeLinkConflict)
 		if !slices.Equal(f.ended(), []string{"svc_t at " + here}) || m.current().AuthToken != "old" {
 			t.Errorf("revoked %v, the link is %+v; want the new token revoked and the old one kept", f.ended(), m.current())
 		}
@@ -108,7 +109,7 @@ func TestLogin_Replace(t *testing.T) {
 	run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
 		before.BackendURL = "https://other.test"
 		linkTo(t, m, before)
-		wantCode(t, login(t, m, false), CodeLinkConflict)
+		wantCode(t, login(t, m, false), problem.CodeLinkConflict)
 		if f.issued != 0 {
 			t.Error("a code was issued for a login that cannot succeed")
 		}

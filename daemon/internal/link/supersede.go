@@ -7,6 +7,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/account"
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/telemetry"
 )
 
@@ -45,8 +46,8 @@ func (m *Manager) supersedeAll(ctx context.Context) {
 // is not being saved. A login is never superseded, because the user requested it. The caller holds m.mu.
 func (f *flow) supersedable() bool { return f.finished.IsZero() && !f.saving && !f.exclusive }
 
-// supersede ends a flow with success if auth.json contains a link for its backend that the backend accepts, no matter
-// which program wrote it.
+// supersede ends a flow with success if auth.json contains a link that the flow's backend accepts, whichever program
+// wrote it.
 func (m *Manager) supersede(ctx context.Context, f *flow) {
 	m.mu.Lock()
 	open := f.supersedable()
@@ -85,8 +86,8 @@ func (m *Manager) verifiedLinkAt(ctx context.Context, address string) (account.L
 	return verified, verified.Linked() && verified.AuthToken == l.AuthToken
 }
 
-// finishWith ends a flow with a link that was saved by other means, and cancels the flow's code. It does nothing if
-// the flow got an outcome or a token in the meantime.
+// finishWith ends a flow with a link that another flow or program saved, and cancels the flow's code. It does
+// nothing if the flow got an outcome or a token in the meantime.
 func (m *Manager) finishWith(f *flow, l account.Link) {
 	m.mu.Lock()
 	if !f.supersedable() {
@@ -104,10 +105,8 @@ func (m *Manager) finishWith(f *flow, l account.Link) {
 // fileOf reports whether auth.json contains the link.
 func (m *Manager) fileOf(l account.Link) AuthFile {
 	file := AuthFile{Path: m.Accounts.Path(), Written: true}
-	if m.Unsaved != nil {
-		if _, unsaved := m.Unsaved.Unsaved(); unsaved {
-			file.Written, file.Error = false, l.Detail
-		}
+	if _, unsaved := m.Accounts.Unsaved(); unsaved {
+		file.Written, file.Error = false, l.Detail
 	}
 	return file
 }
@@ -124,13 +123,13 @@ func (m *Manager) cancelCode(f *flow) {
 	m.pollers.Go(func() { m.requestCancel(f) })
 }
 
-// cancelLogins cancels the codes of logins that the daemon interrupts when it stops, because they will not be polled
+// cancelLogins cancels the codes of logins that the stopping daemon interrupts, because they will not be polled
 // again, and waits for the responses. Agents' codes are kept for the next daemon.
 func (m *Manager) cancelLogins() {
 	m.mu.Lock()
 	var open []*flow
 	for _, f := range m.flows {
-		if f.exclusive && !f.cancelled && (f.finished.IsZero() || asProblem(f.end.err).Code == codeAborted) {
+		if f.exclusive && !f.cancelled && (f.finished.IsZero() || asProblem(f.end.err).Code == problem.CodePollingAborted) {
 			f.cancelled = true
 			open = append(open, f)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 )
 
-// Backend is the part of an adapter that the flow needs. Its methods return a *backend.Problem on failure.
+// Backend is the part of an adapter that the flow needs. Its methods return a *problem.Error on failure.
 type Backend interface {
 	IssueDeviceCode(ctx context.Context, target backend.Target, scope string) (backend.DeviceCode, error)
 	PollDeviceToken(ctx context.Context, target backend.Target, deviceCode string) (backend.Poll, error)
@@ -20,10 +20,7 @@ type Backend interface {
 	Account(ctx context.Context, target backend.Target) (backend.Account, error)
 	// RevokeLink revokes the target's own bearer token.
 	RevokeLink(ctx context.Context, target backend.Target) error
-}
-
-// Embedder returns the embedded backend, starting it if necessary.
-type Embedder interface {
+	// Embedded returns the embedded backend, starting it if necessary.
 	Embedded(ctx context.Context) (id, baseURL string, err error)
 }
 
@@ -51,7 +48,7 @@ type GatedCall struct {
 	Caller caller.Caller
 }
 
-// Code is a live device code in the form shown to the user. ExpiresIn is its remaining validity.
+// Code is a live device code as shown to the user. ExpiresIn is its remaining validity.
 type Code struct {
 	backend.DeviceCode
 	// BackendURL is the backend that issued the code: a URL or "embedded:<id>".
@@ -63,7 +60,8 @@ type Code struct {
 // PollEvent reports a poll after which the code is still pending.
 type PollEvent struct {
 	PollCount int
-	// Remaining is how much longer this caller waits for the user, at most until the code expires.
+	// Remaining is how much longer this caller waits for the user, which is at most until the code
+	// expires.
 	Remaining time.Duration
 	// Note describes an unusual event, e.g. that the backend cannot be reached and polling continues; otherwise it is
 	// empty.
@@ -94,7 +92,8 @@ type Outcome struct {
 	PollCount int
 	// BackendURL is the backend that issued the token.
 	BackendURL string
-	// RevokeURL is the page on which the user can revoke the replaced token; empty if it was revoked or there was none.
+	// RevokeURL is the page on which the user can revoke the replaced token; empty if the token was revoked or there
+	// was none.
 	RevokeURL string
 	// Email is the account's address, shown on the terminal after a login; it is never set for an agent's code.
 	Email string

@@ -9,6 +9,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/config"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // replacingBackend simulates another program that replaces the link while the backend processes the first call.
@@ -46,7 +47,7 @@ func verifying(t *testing.T) (m *Manager, b *replacingBackend, who caller.Caller
 	save("first")
 	b = &replacingBackend{replace: func() { save("second") }}
 	who = caller.Caller{Env: map[string]string{"SERVICE_BACKEND_URL": address}}
-	return New(Options{Backend: b, Accounts: accounts, Config: settings}), b, who
+	return New(Options{Backend: b, Accounts: accounts, Config: settings.Current}), b, who
 }
 
 // If a link is replaced while the backend is asked about the old one, the new one is verified as well. The result is
@@ -64,7 +65,7 @@ func TestVerify_UnreachableBackendKeepsTheStoredVerdict(t *testing.T) {
 	if l := m.Verify(t.Context(), who); !l.Verified.OK {
 		t.Fatalf("%+v", l)
 	}
-	b.err = &backend.Problem{Code: backend.CodeUnreachable, Message: "no network"}
+	b.err = &problem.Error{Code: problem.CodeBackendUnreachable, Message: "no network"}
 	if l := m.Verify(t.Context(), who); l.Verified.OK || l.Verified.Err == "" || !l.Linked() {
 		t.Errorf("the returned link is %+v, want a failed verification", l)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/codes"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // until returns pending responses until the code has reached age t, and approved from then on.
@@ -33,7 +34,7 @@ func TestComplete_WindowLongerThanOneWait(t *testing.T) {
 				}
 				start := time.Now()
 				_, err := complete(t, m, code, Wait{})
-				wantCode(t, err, CodeAuthTimeout)
+				wantCode(t, err, problem.CodeAuthTimeout)
 				if waited := time.Since(start); waited != MaxWait {
 					t.Errorf("the call waited %v, want %v", waited, MaxWait)
 				}
@@ -60,7 +61,7 @@ func TestComplete_LongWindowAfterARestart(t *testing.T) {
 	})
 	runWith(t, dir, until(640*time.Second), func(t *testing.T, m *Manager, _ *fake, _ string) {
 		_, err := complete(t, m, code, Wait{})
-		wantCode(t, err, CodeAuthTimeout)
+		wantCode(t, err, problem.CodeAuthTimeout)
 		if out, err := complete(t, m, code, Wait{}); err != nil || out.AccountID != "acc" {
 			t.Errorf("got %+v, %v; want the link", out, err)
 		}
@@ -102,7 +103,7 @@ func TestUnreachable_CountsAttempts(t *testing.T) {
 			run(t, []answer{reset}, func(t *testing.T, m *Manager, f *fake, _ string) {
 				f.frozen = frozen
 				_, err := complete(t, m, ask(t, m), Wait{})
-				wantCode(t, err, backend.CodeUnreachable)
+				wantCode(t, err, problem.CodeBackendUnreachable)
 				if want := "could not be reached in " + attempts(len(f.at)); !strings.Contains(err.Error(), want) ||
 					frozen && len(f.at) >= maxFailures {
 					t.Errorf("after %d polls: %v; want %q", len(f.at), err, want)

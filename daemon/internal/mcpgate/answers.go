@@ -7,8 +7,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// answer sends a response unless its call was cancelled, because MCP then forbids a response. A call counts as running
-// until its response can be queued.
+// answer sends a response unless its call was cancelled, because MCP then forbids a response. It counts the call as
+// running until the response can be queued.
 func (w *stream) answer(response *jsonrpc.Response) error {
 	response.Error = clientError(response.Error)
 	response.Result = tidyInputRequired(response.Result)
@@ -28,7 +28,7 @@ func (w *stream) answer(response *jsonrpc.Response) error {
 	if c != nil && c.tool {
 		w.tools--
 	}
-	delete(w.calls, response.ID) // before the client can read the response and reuse the id
+	delete(w.calls, response.ID) // before the client can read the response and reuse the ID
 	w.mu.Unlock()
 	switch {
 	case c != nil && c.tool:
@@ -53,7 +53,8 @@ func (w *stream) answer(response *jsonrpc.Response) error {
 	return err
 }
 
-// answerCall writes a response that is already counted, or keeps it until its batch is complete.
+// answerCall writes data, a response that is already counted, or keeps it until its batch is
+// complete.
 func (w *stream) answerCall(c *call, data []byte, done noticeDone) error {
 	w.mu.Lock()
 	held := len(data)
@@ -100,9 +101,9 @@ func (w *stream) drop(group *batch) {
 	group.held, group.answers = 0, nil
 }
 
-// refuse reports under the message's id that the message was not accepted. Without a usable id it sends a notification,
-// because some clients end the session on a response with the id null. In a batch, which those clients never send, the
-// id is null as JSON-RPC requires.
+// refuse reports under the message's ID that the message was not accepted. Without a usable ID it sends a notification,
+// because some clients end the session on a response with the ID null. In a batch, which those clients never send, the
+// ID is null as JSON-RPC requires.
 func (w *stream) refuse(group *batch, id json.RawMessage, code int, message string) {
 	if group == nil && id == nil {
 		w.send(nil, errorNotification(message))
@@ -117,7 +118,7 @@ func errorResponse(id json.RawMessage, code int, message string) []byte {
 		ID      json.RawMessage `json:"id"`
 		Error   *jsonrpc.Error  `json:"error"`
 	}{Version: "2.0", ID: id, Error: &jsonrpc.Error{Code: int64(code), Message: message}}
-	data, _ := json.Marshal(answer) // the id is a JSON scalar, so this cannot fail
+	data, _ := json.Marshal(answer) // the ID is a JSON scalar, so this cannot fail
 	return data
 }
 
@@ -168,7 +169,7 @@ func (w *stream) write(data []byte) error {
 	return w.put(data, len(data))
 }
 
-// put writes data. held is the number of its bytes that already count as unread.
+// put writes data. held is the number of its bytes that are already counted as unread.
 func (w *stream) put(data []byte, held int) error {
 	w.flow.add(1, 0, 0)
 	defer w.flow.add(-1, -held, 0)
@@ -181,7 +182,8 @@ func (w *stream) put(data []byte, held int) error {
 // inputRequired is the resultType of a result that asks the client for input.
 const inputRequired = "input_required"
 
-// tidyInputRequired removes the empty content from an input_required result, which must not have any.
+// tidyInputRequired removes the empty content from an input_required result, which must not contain
+// any.
 func tidyInputRequired(result json.RawMessage) json.RawMessage {
 	var head struct {
 		ResultType string `json:"resultType"`

@@ -10,13 +10,13 @@ import (
 	"github.com/service-dev/service/daemon/internal/tools"
 )
 
-// elicitor asks the user, through the client, to open a URL. A client that sent initialize is asked during the call. A
+// elicitor asks the user, through the client, to open a URL. It asks a client that sent initialize during the call. A
 // stateless client receives the question as the result and repeats the call with the answer.
 type elicitor struct {
 	req *mcp.CallToolRequest
 	// deferred is the question that is returned as the result.
 	deferred mcp.InputRequestMap
-	// asked is the id of a question that the user accepted and that may still be pending.
+	// asked is the ID of a question that the user accepted and that may still be pending.
 	asked string
 }
 
@@ -25,7 +25,7 @@ const inputKey = "open_link"
 
 func elicitorOf(req *mcp.CallToolRequest) *elicitor { return &elicitor{req: req} }
 
-// elicit returns nil unless the client declared that it can open URLs.
+// elicit returns the function that asks, or nil unless the client declared that it can open URLs.
 func (a *elicitor) elicit() func(context.Context, string, string) (bool, error) {
 	capabilities := a.req.ClientCapabilities()
 	if capabilities == nil || capabilities.Elicitation == nil || capabilities.Elicitation.URL == nil {
@@ -41,7 +41,7 @@ func (a *elicitor) elicitNow(ctx context.Context, message, url string) (bool, er
 	id := rand.Text()
 	answer, err := a.req.Session.Elicit(ctx, &mcp.ElicitParams{Mode: "url", Message: message, URL: url, ElicitationID: id})
 	if err != nil {
-		return false, fmt.Errorf("ask the person to open a link: %w", err)
+		return false, fmt.Errorf("ask the user to open a link: %w", err)
 	}
 	if answer.Action != "accept" {
 		return false, nil

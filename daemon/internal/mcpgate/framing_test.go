@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/internal/problem"
 )
 
 func TestLinesThatAreNoMessage(t *testing.T) {
@@ -210,11 +211,11 @@ func TestBatchWithElementsThatAreRefused(t *testing.T) {
 
 func TestHandshakes(t *testing.T) {
 	for _, test := range []struct{ name, line, code string }{
-		{"older client", `{"mcp":1,"protocolMin":0,"protocolMax":0}`, codeProtocolMismatch},
-		{"newer client", `{"mcp":1,"protocolMin":99,"protocolMax":100}`, codeProtocolMismatch},
-		{"an MCP message", initialize, codeInvalidHandshake},
-		{"not JSON", "GET / HTTP/1.1", codeInvalidHandshake},
-		{"too long", strings.Repeat("x", 70<<10), codeInvalidHandshake},
+		{"older client", `{"mcp":1,"protocolMin":0,"protocolMax":0}`, problem.CodeProtocolMismatch},
+		{"newer client", `{"mcp":1,"protocolMin":99,"protocolMax":100}`, problem.CodeProtocolMismatch},
+		{"an MCP message", initialize, problem.CodeInvalidHandshake},
+		{"not JSON", "GET / HTTP/1.1", problem.CodeInvalidHandshake},
+		{"too long", strings.Repeat("x", 70<<10), problem.CodeInvalidHandshake},
 	} {
 		dial, _ := start(t, Options{Catalogue: newFakeTools()})
 		c := dial()
@@ -237,7 +238,7 @@ func TestTooManyClients(t *testing.T) {
 	if n := gate.Clients(); n != 1 {
 		t.Errorf("%d clients are counted, want 1", n)
 	}
-	if got := dial().receive(); got["code"] != codeTooManyClients {
+	if got := dial().receive(); got["code"] != problem.CodeTooManyClients {
 		t.Errorf("the second client got %v, want a refusal", got)
 	}
 	_ = first.conn.Close()
@@ -246,7 +247,7 @@ func TestTooManyClients(t *testing.T) {
 func TestRefusedPeer(t *testing.T) {
 	dial, _ := start(t, Options{Catalogue: newFakeTools(),
 		Admit: func(net.Conn) error { return fmt.Errorf("another user") }})
-	if got := dial().receive(); got["code"] != codeRefused || got["message"] != "another user" {
+	if got := dial().receive(); got["code"] != problem.CodeRefused || got["message"] != "another user" {
 		t.Errorf("got %v", got)
 	}
 }

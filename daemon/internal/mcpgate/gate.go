@@ -1,6 +1,6 @@
 // Package mcpgate serves agents on mcp.sock: it reads the handshake of a stream, frames MCP messages and runs one MCP
-// session for each connection, in both protocol generations. The tools are implemented by the catalogue and unknown to
-// this package. The package contains the instructions to the agent about the server as a whole.
+// session for each connection, in both protocol generations. The catalogue implements the tools; this package does not
+// know them. It contains the instructions to the agent about the server as a whole.
 package mcpgate
 
 import (
@@ -25,6 +25,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/tools"
 	"github.com/service-dev/service/docs"
 	contract "github.com/service-dev/service/internal/clientio"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
@@ -45,16 +46,16 @@ type Options struct {
 	MaxConnections int
 	// MaxCalls is the maximum number of calls that run concurrently on all streams; 512 by default.
 	MaxCalls int
-	// Process returns the pid of a connection's peer, or 0 if unknown. If Process is nil, no pid is known. One process
+	// Process returns the PID of a connection's peer, or 0 if unknown. If Process is nil, no PID is known. One process
 	// may use half of the streams.
 	Process func(net.Conn) int
-	// DrainGrace is how long calls may continue after the client has closed its end; 2 s by default. Calls of tools
+	// DrainGrace is how long calls may continue after the client has closed its end, 2 s by default. Calls of tools
 	// that wait for the user or an app are cancelled immediately.
 	DrainGrace time.Duration
-	// Admit checks a connection before any data is read from it. An error refuses the connection with that reason. Nil
-	// admits every connection.
+	// Admit checks a connection before any data is read from it. If it returns an error, the gate refuses the
+	// connection with that reason. If it is nil, the gate admits every connection.
 	Admit func(net.Conn) error
-	// ClientIO receives the connections on which clients execute the daemon's requests (internal/clientio).
+	// ClientIO serves the connections on which clients execute the daemon's requests (internal/clientio).
 	ClientIO *clientio.Registry
 	// Notices may add a text for the user to a response; if nil, no text is added.
 	Notices Notices
@@ -97,7 +98,7 @@ func New(opts Options) *Gate {
 func (g *Gate) Clients() int { return int(g.clients.Load()) }
 
 // Calls returns the number of running tool calls, and the number of tool calls since the start.
-func (g *Gate) Calls() (running int, total int64) { return g.limiter.counts() }
+func (g *Gate) Calls() (running int, total int64) { return g.limiter.calls.Counts() }
 
 // Serve accepts streams until ctx ends or l fails, then waits until the open streams have ended. It closes l.
 func (g *Gate) Serve(ctx context.Context, l net.Listener) error {
@@ -140,8 +141,9 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener) error {
 func refuseExhausted(conn net.Conn, version string) {
 	_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
 	_ = reply(conn, handshakeReply{
-		Code: codeTooManyClients, Version: version, Message: "the daemon has reached its limit of open files (ulimit -n)",
-		FixHint: "close unused agents, or raise the limit on open files and run `servicectl daemon restart`",
+		Code: problem.CodeTooManyClients, Version: version,
+		Message: "the daemon has reached its limit of open files (ulimit -n)",
+		FixHint: "Close unused agents, or raise the limit on open files and run `servicectl daemon restart`.",
 	})
 	_ = conn.Close()
 }
@@ -206,7 +208,7 @@ func (g *Gate) ServeConn(ctx context.Context, conn net.Conn) {
 		who.IO = client
 	}
 	if err := g.serve(caller.With(ctx, who), w, who); err != nil && ctx.Err() == nil {
-		g.opts.Log.Debug("agent's stream failed", "err", err)
+		g.opts.Log.Debug("failed to serve an agent's stream", "err", err)
 	}
 }
 
@@ -216,7 +218,7 @@ func (g *Gate) serveClientIO(conn net.Conn, lines *lineReader, h contract.Handsh
 	g.opts.ClientIO.Serve(h, conn, clientLines{lines}, func(taken bool) error {
 		answer := handshakeReply{OK: taken, Version: g.opts.Version}
 		if !taken {
-			answer.Code = codeRefused
+			answer.Code = problem.CodeRefused
 			answer.Message = "no call is waiting for this connection, its token is in use, or there are too many connections"
 		}
 		return reply(conn, answer)
@@ -251,12 +253,12 @@ func (g *Gate) admit(conn net.Conn, n int64) (leave func(), err error) {
 	switch {
 	case err != nil:
 		refused = &handshakeReply{
-			Code: codeRefused, Message: err.Error(), FixHint: "run service-mcp as the user who owns the daemon",
+			Code: problem.CodeRefused, Message: err.Error(), FixHint: "Run service-mcp as the user who owns the daemon.",
 		}
 	case n > int64(g.opts.MaxConnections):
 		refused = &handshakeReply{
-			Code: codeTooManyClients, Message: fmt.Sprintf("%d agents are already connected", g.opts.MaxConnections),
-			FixHint: "close unused agents",
+			Code: problem.CodeTooManyClients, Message: fmt.Sprintf("%d agents are already connected", g.opts.MaxConnections),
+			FixHint: "Close unused agents.",
 		}
 	default:
 		leave, refused = g.limiter.admitStream(conn)

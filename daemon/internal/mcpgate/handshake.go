@@ -7,6 +7,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/internal/clientio"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
@@ -39,18 +40,9 @@ type handshakeReply struct {
 	Code     string `json:"code,omitempty"`
 	Message  string `json:"message,omitempty"`
 	FixHint  string `json:"fixHint,omitempty"`
-	// Repeatable lists the tools whose calls the client may send again, once, if this daemon exits before it responds.
+	// Repeatable lists the tools whose calls the client may repeat once if this daemon exits before it responds.
 	Repeatable []string `json:"repeatable,omitempty"`
 }
-
-// Codes of a refused handshake.
-const (
-	codeInvalidHandshake = "invalid_preface"
-	codeProtocolMismatch = "protocol_mismatch"
-	codeTooManyClients   = "too_many_clients"
-	codeRefused          = "refused"
-	codeUnknownToolset   = "unknown_toolset"
-)
 
 // readHandshake parses a handshake and returns the caller and the daemon's reply.
 func readHandshake(line []byte, version string) (who caller.Caller, offersIO bool, answer handshakeReply) {
@@ -58,36 +50,37 @@ func readHandshake(line []byte, version string) (who caller.Caller, offersIO boo
 	if err := json.Unmarshal(line, &p); err != nil || p.MCP != 1 ||
 		!bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("{")) {
 		return caller.Caller{}, false, handshakeReply{
-			Code:    codeInvalidHandshake,
-			Message: "the first line of the stream is not a handshake",
-			FixHint: "connect with service-mcp, which sends it",
+			Code:    problem.CodeInvalidHandshake,
+			Message: "the first line of the stream must be a handshake",
+			FixHint: "Connect with service-mcp, which sends it.",
 		}
 	}
-	if p.ProtocolMax < rendezvous.ProtocolMin || p.ProtocolMin > rendezvous.ProtocolMax || p.ProtocolMin > p.ProtocolMax {
+	if p.ProtocolMax < rendezvous.MCPProtocolMin || p.ProtocolMin > rendezvous.MCPProtocolMax ||
+		p.ProtocolMin > p.ProtocolMax {
 		return caller.Caller{}, false, mismatch(p, version)
 	}
 	if !rendezvous.Toolset(p.Toolset) {
 		return caller.Caller{}, false, handshakeReply{
-			Code: codeUnknownToolset, Version: version, Message: fmt.Sprintf("there is no toolset %q",
+			Code: problem.CodeUnknownToolset, Version: version, Message: fmt.Sprintf("there is no toolset %q",
 				caller.Printable(p.Toolset)),
-			FixHint: "register service-mcp with --tools " + rendezvous.ToolsetLocal + ", or without --tools for every tool",
+			FixHint: "Register service-mcp with --tools " + rendezvous.ToolsetLocal + ", or without --tools for every tool.",
 		}
 	}
 	who = caller.New(p.Env, p.Cwd, p.Client, p.Version)
 	who.Toolset, who.Agent = p.Toolset, caller.Printable(p.Agent)
-	return who, p.ClientIO, handshakeReply{OK: true, Protocol: min(p.ProtocolMax, rendezvous.ProtocolMax),
+	return who, p.ClientIO, handshakeReply{OK: true, Protocol: min(p.ProtocolMax, rendezvous.MCPProtocolMax),
 		Version: version}
 }
 
 func mismatch(p handshake, version string) handshakeReply {
-	who, hint := "client", "restart this MCP server in the agent, so that the installed service-mcp runs; if that does "+
-		"not help, upgrade it: the running daemon is "+version
-	if p.ProtocolMin > rendezvous.ProtocolMax {
-		who, hint = "daemon", "run `servicectl daemon restart`; this connection then continues with the new daemon"
+	who, hint := "client", "Restart this MCP server in the agent, so that the installed service-mcp runs; if that does "+
+		"not help, upgrade it: the running daemon is "+version+"."
+	if p.ProtocolMin > rendezvous.MCPProtocolMax {
+		who, hint = "daemon", "Run `servicectl daemon restart`; this connection then continues with the new daemon."
 	}
 	return handshakeReply{
-		Code: codeProtocolMismatch, Version: version, FixHint: hint,
+		Code: problem.CodeProtocolMismatch, Version: version, FixHint: hint,
 		Message: fmt.Sprintf("the %s is too old: the client speaks protocol %d to %d, the daemon %d to %d", who,
-			p.ProtocolMin, p.ProtocolMax, rendezvous.ProtocolMin, rendezvous.ProtocolMax),
+			p.ProtocolMin, p.ProtocolMax, rendezvous.MCPProtocolMin, rendezvous.MCPProtocolMax),
 	}
 }

@@ -21,14 +21,14 @@ func validID(raw json.RawMessage) bool {
 	return err == nil && n >= -maxID && n <= maxID
 }
 
-// namesValidRequest reports whether the params of a cancellation either omit the request id or contain a valid one.
+// namesValidRequest reports whether the params of a cancellation omit the request ID or contain a valid one.
 func namesValidRequest(params json.RawMessage) bool {
 	id, present := jsonField(params, "requestId")
 	return !present || validID(id)
 }
 
-// jsonField returns a member of a JSON object. As in the SDK, names are case-sensitive, and the last of several members
-// with the same name counts.
+// jsonField returns a member of a JSON object. As in the SDK, names are case-sensitive, and if several members have the
+// same name, the last one is used.
 func jsonField(object json.RawMessage, name string) (value json.RawMessage, present bool) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(object, &members) != nil {

@@ -2,106 +2,70 @@ package mcpgate
 
 import (
 	"encoding/json"
-	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/service-dev/service/daemon/internal/limits"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // limiter counts the streams, calls and unread bytes of all clients.
 type limiter struct {
-	streams   int                // per process
-	calls     int                // on all streams
-	processOf func(net.Conn) int // may return 0 for an unknown process; nil if all are unknown
+	streams, calls *limits.Usage
+	maxCalls       int
+	processOf      func(net.Conn) int // may return 0 for an unknown process; nil if all are unknown
 
 	unread atomic.Int64 // bytes of unread responses
-
-	mu        sync.Mutex
-	processes map[int]int
-	running   int
-	total     int64 // calls since the start
 }
 
 func newLimiter(opts Options) *limiter {
 	return &limiter{
-		streams: max(opts.MaxConnections/2, 1), calls: opts.MaxCalls, processes: map[int]int{}, processOf: opts.Process,
+		streams: limits.New(0, max(opts.MaxConnections/2, 1)), calls: limits.New(opts.MaxCalls, 0),
+		maxCalls: opts.MaxCalls, processOf: opts.Process,
 	}
 }
 
 // admitStream counts a stream of a process. The caller must call leave. It refuses a process that already uses half of
-// all streams, so that a runaway process leaves the other half to others.
+// all streams.
 func (r *limiter) admitStream(conn net.Conn) (leave func(), refused *handshakeReply) {
 	pid := 0
 	if r.processOf != nil {
 		pid = r.processOf(conn)
 	}
-	if pid == 0 {
-		return func() {}, nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.processes[pid] >= r.streams {
+	if excess := r.streams.Acquire(pid, 0); excess != nil {
 		return func() {}, &handshakeReply{
-			Code: codeTooManyClients, Message: fmt.Sprintf("process %d reached its limit of %d connections", pid, r.streams),
-			FixHint: "close unused connections, or end that process",
+			Code: problem.CodeTooManyClients, Message: excess.OfProcess("connections"),
+			FixHint: "Close unused connections, or end that process.",
 		}
 	}
-	r.processes[pid]++
-	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.processes[pid]--; r.processes[pid] == 0 {
-			delete(r.processes, pid)
-		}
-	}, nil
+	return func() { r.streams.Release(pid, 1) }, nil
 }
 
-// acquireCall counts a call. It returns false if too many calls are running.
-func (r *limiter) acquireCall() bool {
-	if r == nil {
-		return true
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.running >= r.calls {
-		return false
-	}
-	r.running++
-	r.total++
-	return true
-}
-
-// counts returns the number of running calls, and the number of calls since the start.
-func (r *limiter) counts() (running int, total int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.running, r.total
-}
+// acquireCall counts a new call, or returns false if too many calls are running.
+func (r *limiter) acquireCall() bool { return r == nil || r.calls.Acquire(0, 0) == nil }
 
 // releaseCalls releases n calls.
 func (r *limiter) releaseCalls(n int) {
-	if r == nil {
-		return
+	if r != nil && n > 0 {
+		r.calls.Release(0, n)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.running -= n
 }
 
-// Limits on unread responses. Above them, the gate stops reading a client's stream. A client that reads slowly, or is
-// suspended for an hour, still receives every response.
+// Limits on unread responses. Above them, the gate stops reading the client's stream. A client that reads slowly, or
+// is suspended for an hour, still receives every response.
 const (
 	maxUnreadMessages = 1024
 	maxUnreadBytes    = 8 << 20
 )
 
 // A client may open many streams and not read them. While all streams together have maxUnreadInAll unread bytes, the
-// gate does not read a stream with at least fewUnreadBytes unread bytes, and it replaces a further response of at least
-// largeAnswer bytes with an error unless the client reads within readWait. Clients that read their responses are not
-// affected.
+// gate does not read a stream with at least fewUnreadBytes unread bytes. Unless the client reads within readWait, the
+// gate replaces further responses of at least largeAnswer bytes with an error. Clients that read their responses are
+// not affected.
 const (
 	maxUnreadInAll = 64 << 20
 	fewUnreadBytes = 256 << 10
@@ -116,7 +80,7 @@ type flowControl struct {
 	changed  sync.Cond
 	messages int           // waiting to be written
 	bytes    int           // waiting to be written
-	held     int           // part of bytes that waits for the rest of a batch and not for the client
+	held     int           // part of bytes that waits for the rest of a batch, not for the client
 	quick    int           // unanswered requests that do not call a tool; excess ones are queued, not refused
 	unread   int           // limit on bytes
 	all      *atomic.Int64 // bytes waiting to be written on all streams
@@ -155,7 +119,7 @@ func (f *flowControl) wait() {
 	}
 }
 
-// limit returns how many bytes may be unread before the gate stops reading the stream.
+// limit returns the number of unread bytes above which the gate stops reading the stream.
 func (f *flowControl) limit() int {
 	if f.isSharedLimitReached() {
 		return min(f.unread, fewUnreadBytes)
@@ -165,8 +129,8 @@ func (f *flowControl) limit() int {
 
 func (f *flowControl) isSharedLimitReached() bool { return f.all.Load() >= maxUnreadInAll }
 
-// reserve counts a response of n bytes that is waiting to be written. It returns false if there is no capacity. If all
-// streams together have too much unread data, it waits up to patience for the client to read.
+// reserve counts a response of n bytes that is waiting to be written. If all streams together have too much unread
+// data, it waits up to patience for the client to read. It returns false if there is still no capacity.
 func (f *flowControl) reserve(n int, patience time.Duration) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -196,18 +160,13 @@ func (f *flowControl) fits(n int) bool {
 	return n < largeAnswer || f.bytes < fewUnreadBytes || !f.isSharedLimitReached()
 }
 
-// codeTooManyCalls is the error code for a call above a limit, codeTooManyUnread for a response above a limit.
-const (
-	codeTooManyCalls  = "too_many_calls"
-	codeTooManyUnread = "too_many_unread"
-)
-
 // droppedAnswer returns the error that replaces a response that could not be queued.
 func droppedAnswer(id jsonrpc.ID) *jsonrpc.Response {
-	const message = "the answer was dropped: this client does not read, and all clients have too much unread output"
+	const message = "the answer was dropped: this client does not read its answers, " +
+		"and all clients together have too much unread output"
 	data, _ := json.Marshal(map[string]any{
-		"code": codeTooManyUnread, "message": message, "retryable": false,
-		"fixHint": "read the answers to earlier calls; this call was executed",
+		"code": problem.CodeTooManyUnread, "message": message, "retryable": false,
+		"fixHint": "Read the answers to earlier calls; this call was executed.",
 	})
 	problem := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: message, Data: data}
 	return &jsonrpc.Response{ID: id, Error: problem}
@@ -216,8 +175,8 @@ func droppedAnswer(id jsonrpc.ID) *jsonrpc.Response {
 // refuseBusy answers a call above a limit with a tool error.
 func (w *stream) refuseBusy(group *batch, req *jsonrpc.Request, message string) {
 	problem := map[string]any{
-		"code": codeTooManyCalls, "message": message, "retryable": true,
-		"fixHint": "wait for the answers to running calls, then call again",
+		"code": problem.CodeTooManyCalls, "message": message, "retryable": true,
+		"fixHint": "Wait for the answers to running calls, then call again.",
 	}
 	answer := map[string]any{"jsonrpc": "2.0", "id": req.ID.Raw()}
 	if req.Method == toolCall {

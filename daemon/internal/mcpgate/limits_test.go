@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 const slowCall = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"slow"}}`
@@ -18,7 +20,7 @@ const slowCall = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name
 func wantBusy(t *testing.T, got map[string]any, id float64, message string) {
 	t.Helper()
 	if got["id"] != id || dig(got, "result", "isError") != true ||
-		dig(got, "result", "structuredContent", "code") != codeTooManyCalls ||
+		dig(got, "result", "structuredContent", "code") != problem.CodeTooManyCalls ||
 		dig(got, "result", "structuredContent", "retryable") != true ||
 		!strings.Contains(fmt.Sprint(dig(got, "result", "structuredContent", "message")), message) {
 		t.Fatalf("got %v, want call %v refused with %s", got, id, message)
@@ -41,7 +43,7 @@ func TestCallsOfOneStreamAreBounded(t *testing.T) {
 	}
 	for i := range 50 {
 		hostile.send(fmt.Sprintf(slowCall, 1000+i))
-		wantBusy(t, hostile.receive(), float64(1000+i), "128 calls are running on this connection")
+		wantBusy(t, hostile.receive(), float64(1000+i), "this connection has reached its limit of 128 running calls")
 	}
 	// Requests other than calls are still answered.
 	for i := range 2 * maxCalls {
@@ -98,7 +100,7 @@ func TestCallsOfAllStreamsAreBounded(t *testing.T) {
 		<-f.begun
 	}
 	second.send(fmt.Sprintf(slowCall, 1))
-	wantBusy(t, second.receive(), 1, "4 calls of all agents are running")
+	wantBusy(t, second.receive(), 1, "all agents together have reached the limit of 4 running calls")
 	second.send(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
 	if got := second.receive(); got["id"] != "p" || got["error"] != nil {
 		t.Errorf("a ping: %v, want no error", got)
@@ -112,9 +114,7 @@ func TestCallsOfAllStreamsAreBounded(t *testing.T) {
 		<-f.ended
 	}
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		gate.limiter.mu.Lock()
-		left := gate.limiter.running
-		gate.limiter.mu.Unlock()
+		left, _ := gate.limiter.calls.Counts()
 		if left == 0 {
 			break
 		}
@@ -137,7 +137,7 @@ func TestStreamsOfOneProcessAreBounded(t *testing.T) {
 	one := join(dial)
 	join(dial)
 	refused := dial()
-	if got := refused.receive(); got["code"] != codeTooManyClients ||
+	if got := refused.receive(); got["code"] != problem.CodeTooManyClients ||
 		!strings.Contains(fmt.Sprint(got["message"]), "process 1 reached its limit of 2") || got["fixHint"] == "" {
 		t.Fatalf("the third stream of a process: %v, want a refusal", got)
 	}
@@ -325,7 +325,7 @@ func TestUnreadAnswersToABatch(t *testing.T) {
 	c := join(dial)
 	c.send(batch(`{"jsonrpc":"2.0","id":"p","method":"ping"}`))
 	line := c.line()
-	if n := strings.Count(line, codeTooManyUnread); n == 0 || len(line) > 4*fewUnreadBytes ||
+	if n := strings.Count(line, problem.CodeTooManyUnread); n == 0 || len(line) > 4*fewUnreadBytes ||
 		strings.Count(line, `"id":`) < calls+1 {
 		t.Errorf("%d of %d answers were dropped, and %d bytes are left", n, calls, len(line))
 	}
@@ -363,7 +363,7 @@ func TestFlow_TakesNoLargeAnswerMore(t *testing.T) {
 		}
 	}
 	got, err := jsonrpc.EncodeMessage(droppedAnswer(jsonrpc.ID{}))
-	if err != nil || !strings.Contains(string(got), codeTooManyUnread) || len(got) > 1024 {
+	if err != nil || !strings.Contains(string(got), problem.CodeTooManyUnread) || len(got) > 1024 {
 		t.Errorf("the dropped response was replaced by %s, %v; want a short error", got, err)
 	}
 }

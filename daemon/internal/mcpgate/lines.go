@@ -11,8 +11,8 @@ import (
 // MaxLine is the maximum length of an MCP message, in bytes.
 const MaxLine = 4 << 20
 
-// errLineTooLong is returned for a line over the limit. The reader then continues at the next line; head describes the
-// skipped one.
+// errLineTooLong is returned for a line over the limit. The reader then continues with the next line; head describes
+// the skipped one.
 var errLineTooLong = errors.New("line is too long")
 
 // lineReader splits a stream into lines. max limits its buffer, which shrinks again after a long line.

@@ -12,19 +12,19 @@ import (
 // the SDK has just encoded. This file therefore handles the usual forms of requests and responses itself, with the same
 // result.
 
-// decode decodes one message, or returns why it is invalid.
+// decode decodes one message. If it is invalid, problem is the reason.
 func decode(part json.RawMessage) (m jsonrpc.Message, problem string) {
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(part, &members) // the SDK rejects messages that are not objects
 	if id, present := members["id"]; present && !validID(id) {
-		return nil, "message id is neither a string nor an integer within 2^53"
+		return nil, "message id must be a string or an integer within 2^53"
 	}
 	if req := plainRequest(members); req != nil {
 		return req, ""
 	}
 	m, err := jsonrpc.DecodeMessage(part)
 	if r, ok := m.(*jsonrpc.Response); err != nil || ok && r.Result == nil && r.Error == nil {
-		return nil, "message is not a JSON-RPC 2.0 request, notification or response"
+		return nil, "message must be a JSON-RPC 2.0 request, notification or response"
 	}
 	return m, ""
 }
@@ -33,7 +33,7 @@ func decode(part json.RawMessage) (m jsonrpc.Message, problem string) {
 const manyBrackets = 900
 
 // plainRequest returns the request or notification with these members. It returns nil if the SDK must decode it: a
-// response, text with escapes or non-ASCII characters, and any message that the SDK may reject. The id must be valid.
+// response, text with escapes or non-ASCII characters, and any message that the SDK may reject. The ID must be valid.
 func plainRequest(members map[string]json.RawMessage) *jsonrpc.Request {
 	method, ok := plainText(members["method"])
 	if !ok || string(members["jsonrpc"]) != `"2.0"` || members["error"] != nil {
@@ -49,7 +49,7 @@ func plainRequest(members map[string]json.RawMessage) *jsonrpc.Request {
 	}
 	var id any
 	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
-		id = float64(n) // exact, because the id is valid
+		id = float64(n) // exact, because the ID is valid
 	} else if id, ok = plainText(raw); !ok {
 		return nil
 	}

@@ -13,12 +13,12 @@ import (
 
 // Notices provides texts for the user that are added to the response to a tool call.
 type Notices interface {
-	// Take claims the notice for one response; ok is false if there is none. Call done exactly once, with whether the
-	// response was written to the client.
+	// Take claims the notice for one response; ok is false if there is none. The caller must call done exactly once
+	// and report whether the response was written to the client.
 	Take(who caller.Caller) (text string, done func(written bool), ok bool)
 }
 
-// toolCall is the method whose responses may carry a notice.
+// toolCall is the method whose responses may contain a notice.
 const toolCall = "tools/call"
 
 // noticeDone is the done function of a notice, or nil if there is no notice.
@@ -30,7 +30,7 @@ func (t noticeDone) settle(written bool) {
 	}
 }
 
-// withNotices makes the responses on a stream carry notices.
+// withNotices adds notices to the responses on a stream.
 func (w *stream) withNotices(n Notices, who caller.Caller) { w.notices, w.who = n, who }
 
 // attachNotice adds a pending notice to the response to a successful tool call.
@@ -51,9 +51,9 @@ func (w *stream) attachNotice(c *call, response *jsonrpc.Response) noticeDone {
 	return done
 }
 
-// addNotice adds a notice to a result: as its last text block and as a field of its structured content, because some
-// clients show their models only one of the two. ok is false for an error and for a result without content, such as a
-// question to the user.
+// addNotice adds a notice to a result, both as its last text block and as a field of its structured content, because
+// some clients show their models only one of the two. ok is false for an error and for a result without content, such
+// as a question to the user.
 func addNotice(result json.RawMessage, text string) (with json.RawMessage, ok bool) {
 	var fields map[string]json.RawMessage
 	var content []json.RawMessage

@@ -60,7 +60,7 @@ func (c *protocolConn) Close() error {
 	return nil
 }
 
-// SessionID returns "", because a stream has no session id.
+// SessionID returns "", because a stream has no session ID.
 func (c *protocolConn) SessionID() string { return "" }
 
 // sendEOF makes the session's next read return EOF.
@@ -72,7 +72,8 @@ const (
 	protocolStateless
 )
 
-// firstStateless is the first protocol revision without initialize; a request names its revision in _meta.
+// firstStateless is the first protocol revision without initialize; a request contains its revision in
+// _meta.
 const (
 	firstStateless = "2026-07-28"
 	metaVersion    = "io.modelcontextprotocol/protocolVersion"

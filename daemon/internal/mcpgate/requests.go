@@ -14,9 +14,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The SDK answers methods of capabilities that the server does not declare, and its errors quote the client and contain
-// Go type names. This file therefore checks requests before the SDK receives them, and rewrites the SDK's errors before
-// they are sent.
+// The SDK responds to methods of capabilities that the server does not declare, and its errors quote the client and
+// contain Go type names. This file therefore checks requests before the SDK receives them, and rewrites the SDK's
+// errors before they are sent.
 
 // The MCP methods that this package uses.
 const (
@@ -66,8 +66,8 @@ var requiredParams = map[string][]string{
 	toolCall: {"name"}, methodRead: {"uri"}, methodInitialize: {"protocolVersion", "capabilities", "clientInfo"},
 }
 
-// check returns why a call must not be passed to the SDK, or nil. initialized reports whether the client has begun a
-// session.
+// check returns the reason why a call must not be passed to the SDK, or nil. initialized reports whether the client
+// has begun a session.
 func (d *declared) check(req *jsonrpc.Request, initialized bool) *jsonrpc.Error {
 	protocol := protocolOf(req)
 	params, shaped := paramsOf(req)
@@ -79,7 +79,7 @@ func (d *declared) check(req *jsonrpc.Request, initialized bool) *jsonrpc.Error 
 		return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound,
 			Message: fmt.Sprintf("method not found: %q", bounded(req.Method, maxQuote))}
 	case !shaped:
-		return invalidParams(req.Method, "params are not an object")
+		return invalidParams(req.Method, "params must be an object")
 	}
 	if problem := checkParams(req.Method, params); problem != "" {
 		return invalidParams(req.Method, problem)
@@ -109,20 +109,21 @@ func (d *declared) knows(method string) bool {
 	return slices.Contains(d.methods[protocolInitialize], method) || slices.Contains(d.methods[protocolStateless], method)
 }
 
-// unsupportedVersion refuses a call without a valid protocol revision outside a session.
+// unsupportedVersion returns an error for a call outside a session that contains no valid protocol
+// revision.
 func unsupportedVersion(params map[string]json.RawMessage) *jsonrpc.Error {
 	version, _ := jsonField(params["_meta"], metaVersion)
 	requested := text(version)
 	if requested == "" {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
-			Message: "params have no _meta with " + metaVersion + ", and the client did not initialize"}
+			Message: "params must contain _meta with " + metaVersion + ", because the client did not initialize"}
 	}
 	data, _ := json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: mcp.SupportedProtocolVersions(),
 		Requested: bounded(requested, maxQuote)})
 	return &jsonrpc.Error{Code: mcp.CodeUnsupportedProtocolVersion, Message: "unsupported protocol version", Data: data}
 }
 
-// checkParams returns the problem with the top level of a call's params, or "".
+// checkParams returns a problem with the top level of a call's params, or "".
 func checkParams(method string, params map[string]json.RawMessage) string {
 	for _, name := range requiredParams[method] {
 		if _, ok := params[name]; !ok {
@@ -194,7 +195,7 @@ func clientError(err error) error {
 	if err == nil {
 		return nil
 	}
-	// errors without a code mean that a message was sent at the wrong time
+	// an error without a code means that the message was sent at the wrong time
 	out := jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}
 	var coded *jsonrpc.Error
 	if errors.As(err, &coded) {

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// docsURI is the URI prefix of all documentation pages; the page's id follows it.
+// docsURI is the URI prefix of all documentation pages; the page's ID follows it.
 const docsURI = "docs://service/"
 
 // schemaURI is the URI of the JSON Schema for scenarios.

@@ -20,13 +20,13 @@ const instructions = instructionsHead + `
 The tools on the account's projects (first listProjects), ` +
 	`createSimulatorSession and generateConnectionModule need a free account. permission_denied is the owner's choice. ` +
 	`Status "auth_required" is a normal step:
-1. Show the person both userCode and verificationUrl; ask them to check that the page shows the same code. This ` +
+1. Show the user both userCode and verificationUrl; ask them to check that the page shows the same code. This ` +
 	`protects against phishing: do not leave it out.
 2. Call completeAuthLink with deviceCode straight away; it waits while they approve. After auth_timeout or a cut call, ` +
 	`call it again.
-3. "retried" is the answer of the call that had needed the account.` + instructionsTail
+3. "retried" is the result of the call that needed the account.` + instructionsTail
 
-// localInstructions replace instructions for the toolset without the account's tools.
+// localInstructions replaces instructions for the toolset without the account's tools.
 const localInstructions = instructionsHead + instructionsTail
 
 const instructionsHead = `Tools for building apps for smart glasses and proving that they work, without hardware. ` +
@@ -38,14 +38,14 @@ New here? Call getPlatformInfo first. In short:
 2. startLocalSimulation: simulated glasses, no account. Start the app with the variables in "environment" ` +
 	`(a shell: eval "$(servicectl session env)"); its secret is in appTokenFile: do not print or copy it.
 3. waitForEvent {"type":"app.attached"}, then getDisplayState.
-4. injectInput, injectTranscript, injectSensor, injectFault and setDevice do what the world does; expectDisplay and ` +
-	`waitForEvent prove the reaction; advanceTime moves a virtual clock; runSteps does a list of these in one call. ` +
-	`getEventLog tells what happened.
-5. recordSession keeps a good run; replaySession proves the next build. validateIntegration and ` +
+4. injectInput, injectTranscript, injectSensor, injectFault and setDevice act as wearer and environment; expectDisplay ` +
+	`and waitForEvent prove the reaction; advanceTime moves a virtual clock; runSteps does a list of these in one call. ` +
+	`getEventLog shows what happened.
+5. recordSession saves a good run; replaySession proves the next build. validateIntegration and ` +
 	`getProductionChecklist come last.
 
-In many tools: sessionId defaults to the session that this directory used last; project, an app id, to that of ` +
-	`service.json in or above the working directory; openBrowser is whether a page may be opened for the person.`
+In many tools: sessionId defaults to this directory's most recently used session; project, an app id, to the one in ` +
+	`service.json in or above the working directory; openBrowser is whether a page may be opened for the user.`
 
 const instructionsTail = `
 
@@ -85,8 +85,8 @@ func describe(t tools.Tool) *mcp.Tool {
 	return tool
 }
 
-// inToolset limits the lists and instructions to the toolset that the client chose. Tools outside it still work when
-// called.
+// inToolset limits the lists and instructions to the toolset that the client chose. The client can still call the
+// other tools.
 func inToolset(list []tools.Tool) mcp.Middleware {
 	left := map[string]bool{}
 	for _, tool := range list {
@@ -168,4 +168,4 @@ func progressOf(ctx context.Context, req *mcp.CallToolRequest) func(done, total 
 	}
 }
 
-var errNoAnswer = errors.New("the client did not answer the request to open a link")
+var errNoAnswer = errors.New("the client did not respond to the request to open a link")

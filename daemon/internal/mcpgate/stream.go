@@ -32,9 +32,9 @@ type stream struct {
 	out     io.Writer
 
 	mu       sync.Mutex
-	calls    map[jsonrpc.ID]*call // by id, until their response is about to be written
+	calls    map[jsonrpc.ID]*call // by ID, until their response is about to be written
 	tools    int                  // number of calls in calls that call a tool
-	asked    map[jsonrpc.ID]bool  // requests to the client that are still unanswered
+	asked    map[jsonrpc.ID]bool  // requests to the client without a response
 	pending  int                  // calls whose response has not been written
 	draining bool
 	left     bool          // calls no longer get responses
@@ -52,7 +52,7 @@ type stream struct {
 	initialized bool      // the client has begun a session
 }
 
-// call is a request that has been read and not yet answered.
+// call is a request that has been read and has no response yet.
 type call struct {
 	tool      bool // whether it calls a tool
 	waits     bool // whether it waits for the user or an app
@@ -73,7 +73,7 @@ func (c *call) patience() time.Duration {
 type batch struct {
 	open       int
 	answers    []json.RawMessage
-	held       int        // bytes of answers that count as unread
+	held       int        // bytes of answers that are counted as unread
 	noticeDone noticeDone // for the notice attached to one of the answers
 }
 
@@ -115,7 +115,7 @@ func (w *stream) read(ctx context.Context, open func(*protocolConn) error) error
 	}
 }
 
-// ended returns nil if err is a regular end of a stream, otherwise err.
+// ended returns nil if err means the regular end of a stream, otherwise err.
 func ended(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = nil
@@ -143,8 +143,8 @@ func (w *stream) take(ctx context.Context, line []byte, open func(*protocolConn)
 	return nil
 }
 
-// unread handles a message of which only the head can be read. It reports the loss to the side that waits for the
-// message: to the client, or to a session if the message answers one of its requests.
+// unread handles a message of which only the head can be read. It reports the loss to whoever waits for the
+// outcome: the client, or a session if the message is the response to one of its requests.
 func (w *stream) unread(ctx context.Context, h *mcpline.Head, code int, why string,
 	open func(*protocolConn) error) error {
 	if !h.IsResponse() {
@@ -196,7 +196,7 @@ func (w *stream) admit(parts []json.RawMessage, group *batch) []jsonrpc.Message 
 	return messages
 }
 
-// requestID returns the id under which the sender of a message expects a response, or nil.
+// requestID returns the ID with which the sender of a message expects a response, or nil.
 func requestID(part json.RawMessage) json.RawMessage {
 	if h := mcpline.Of(part); !h.IsResponse() {
 		return h.ID()
@@ -218,16 +218,16 @@ func (w *stream) register(req *jsonrpc.Request, group *batch) (problem string, r
 		return "", false
 	}
 	if w.calls[req.ID] != nil {
-		return "the request id is in use by a running call", false
+		return "a running call uses this request id", false
 	}
 	c := &call{tool: req.Method == toolCall, batch: group}
 	switch {
 	case !c.tool:
 		w.flow.add(0, 0, 1)
 	case w.tools >= maxCalls:
-		return fmt.Sprintf("%d calls are running on this connection, which is the limit", maxCalls), true
+		return fmt.Sprintf("this connection has reached its limit of %d running calls", maxCalls), true
 	case !w.limiter.acquireCall():
-		return fmt.Sprintf("%d calls of all agents are running, which is the limit", w.limiter.calls), true
+		return fmt.Sprintf("all agents together have reached the limit of %d running calls", w.limiter.maxCalls), true
 	default:
 		w.tools++
 		c.waits = w.waiting[toolName(req)]
@@ -240,7 +240,7 @@ func (w *stream) register(req *jsonrpc.Request, group *batch) (problem string, r
 	return "", false
 }
 
-// leave releases the calls that will never be answered, together with the responses and the notices of their batches.
+// leave releases the calls that will get no response, together with the responses and notices of their batches.
 func (w *stream) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -289,8 +289,8 @@ func cancelledID(params json.RawMessage) jsonrpc.ID {
 	return id
 }
 
-// deliver passes a message to its session. A cancellation goes to both sessions, because ids are unique on a
-// connection.
+// deliver passes a message to its session. It sends a cancellation to both sessions, because IDs are unique
+// on a connection.
 func (w *stream) deliver(ctx context.Context, m jsonrpc.Message, open func(*protocolConn) error) error {
 	if response, ok := m.(*jsonrpc.Response); ok {
 		w.mu.Lock()
@@ -350,7 +350,7 @@ func (w *stream) drain(ctx context.Context, grace time.Duration) {
 	}
 }
 
-// abandoned returns messages that end work which can no longer be completed: cancellations of calls that wait for the
+// abandoned returns messages that end work that can no longer be completed: cancellations of calls that wait for the
 // user or an app, and responses to requests that the client can no longer answer. The caller holds mu.
 func (w *stream) abandoned() []jsonrpc.Message {
 	var messages []jsonrpc.Message

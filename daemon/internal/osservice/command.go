@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 const (
@@ -47,7 +49,7 @@ func execute(ctx context.Context, program string, args ...string) outcome {
 	return outcome{code: -1, err: err}
 }
 
-// message returns the last line that the command printed.
+// message returns the last line of the command's output.
 func (o outcome) message() string {
 	for _, text := range []string{o.errs, o.out} {
 		text = strings.TrimSpace(text)
@@ -61,18 +63,18 @@ func (o outcome) message() string {
 	return "no output"
 }
 
-// must returns an error with a fix hint unless the command succeeded.
+// must returns an error with the fix hint hint unless the command succeeded.
 func must(o outcome, program, action, hint string) error {
 	switch {
 	case o.code == 0:
 		return nil
 	case errors.Is(o.err, exec.ErrNotFound):
-		return &Error{CodeNoManager, program + " was not found", onDemand}
+		return problem.New(problem.CodeNoServiceManager, program+" was not found", onDemand)
 	}
-	return &Error{CodeRefused, program + " " + action + ": " + o.message(), hint}
+	return problem.New(problem.CodeServiceManagerRefused, program+" "+action+": "+o.message(), hint)
 }
 
-// bounded keeps the first maxOutput bytes.
+// bounded is a buffer that keeps the first maxOutput bytes.
 type bounded struct{ bytes.Buffer }
 
 func (b *bounded) Write(p []byte) (int, error) {

@@ -10,9 +10,10 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/statefile"
 	"github.com/service-dev/service/internal/fileowner"
+	"github.com/service-dev/service/internal/problem"
 )
 
-// maxFile is the maximum number of bytes read of one of the service's files.
+// maxFile is the maximum size of one of the service's files, in bytes.
 const maxFile = 64 << 10
 
 // file is a file of the service.
@@ -40,8 +41,8 @@ func (f files) read() (map[string]string, error) {
 	return contents, nil
 }
 
-// write updates the files and returns their previous contents, by path. It changes none of them if one was not written
-// by install or cannot be written.
+// write updates the files and returns their previous contents, by path. It changes no file if install did not write
+// one of them, or one cannot be written.
 func (f files) write() (change string, before map[string]string, err error) {
 	if before, err = f.read(); err != nil {
 		return "", nil, err
@@ -66,13 +67,13 @@ func (f files) update(before map[string]string) (change string, err error) {
 		dir := filepath.Dir(one.path)
 		var foreign *fileowner.Error
 		if err := fileowner.CheckNew(dir); errors.As(err, &foreign) {
-			return "", &Error{CodeFile, foreign.Reason, foreign.Fix}
+			return "", problem.New(problem.CodeServiceFile, foreign.Reason, foreign.Fix)
 		}
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return "", &Error{CodeFile, "create " + dir + ": " + err.Error(), "correct the directory"}
+			return "", problem.New(problem.CodeServiceFile, "create "+dir+": "+err.Error(), "Correct the directory.")
 		}
 		if err := statefile.Write(one.path, []byte(one.content)); err != nil {
-			return "", &Error{CodeFile, err.Error(), "correct the directory " + dir}
+			return "", problem.New(problem.CodeServiceFile, err.Error(), "Correct the directory "+dir+".")
 		}
 	}
 	return change, nil
@@ -112,13 +113,13 @@ func (f files) restore(before map[string]string) error {
 	return failed
 }
 
-// remove deletes paths and returns those that existed.
+// remove deletes paths and returns the ones that existed.
 func remove(paths ...string) (removed []string, err error) {
 	removed = []string{}
 	for _, path := range paths {
 		existed, err := statefile.Remove(path)
 		if err != nil {
-			return nil, &Error{CodeFile, err.Error(), "remove it by hand"}
+			return nil, problem.New(problem.CodeServiceFile, err.Error(), "Remove it by hand.")
 		}
 		if existed {
 			removed = append(removed, path)
@@ -127,22 +128,22 @@ func remove(paths ...string) (removed []string, err error) {
 	return removed, nil
 }
 
-// readOwn reads a file that install wrote, recognised by sign. It returns fs.ErrNotExist if the file does not exist,
-// and refuses any other file, because it belongs to the user.
+// readOwn reads a file that install wrote and that contains sign. It returns fs.ErrNotExist if the file does not
+// exist. It refuses any other file, because it belongs to the user.
 func readOwn(path, sign string) ([]byte, error) {
-	hint := "move " + path + " away, then try again"
+	hint := "Move " + path + " away, then try again."
 	data, err := statefile.Read(path, maxFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	case errors.Is(err, statefile.ErrSymlink) && sign == unitSign: // systemd's masks are links
-		hint = "move " + path + " away, or run `systemctl --user unmask " + filepath.Base(path) + "` if it is a mask"
+		hint = "Move " + path + " away, or run `systemctl --user unmask " + filepath.Base(path) + "` if it is a mask."
 		fallthrough
 	case err != nil:
-		return nil, &Error{CodeFile, err.Error(), hint}
+		return nil, problem.New(problem.CodeServiceFile, err.Error(), hint)
 	case !bytes.Contains(data, []byte(sign)):
-		return nil, &Error{CodeFile, path + " was not written by `servicectl service install`",
-			"move it away, then try again"}
+		return nil, problem.New(problem.CodeServiceFile, path+" was not written by `servicectl service install`",
+			"Move it away, then try again.")
 	}
 	return data, nil
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // TestForeignFilesStay checks that no action touches files that a user wrote at the paths of the service.
@@ -35,7 +37,7 @@ func TestForeignFilesStay(t *testing.T) {
 				f.asked = nil
 				for action, do := range actions(m) {
 					_, err := do(t.Context())
-					refusedWith(t, err, CodeFile, path)
+					refusedWith(t, err, problem.CodeServiceFile, path)
 					if data, err := os.ReadFile(path); err != nil || string(data) != theirs {
 						t.Errorf("after %s: %q, %v; want the file unchanged", action, data, err)
 					}
@@ -76,7 +78,7 @@ func TestForeignLinkStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := s.uninstall(t.Context())
-	refusedWith(t, err, CodeNotInstalled, "not installed")
+	refusedWith(t, err, problem.CodeServiceNotInstalled, "not installed")
 	if _, err := os.Lstat(link); err != nil {
 		t.Error(err)
 	}
@@ -88,7 +90,7 @@ func TestForeignTaskStays(t *testing.T) {
 	f := &fake{answers: map[string]outcome{"schtasks /Query": {out: theirs}}}
 	for action, do := range actions(newScheduler(d, "x", f.run)) {
 		_, err := do(t.Context())
-		refusedWith(t, err, CodeFile, "serviced")
+		refusedWith(t, err, problem.CodeServiceFile, "serviced")
 		t.Log(action)
 		changed(t, f, "/Create", "/Delete", "/End")
 	}

@@ -17,9 +17,9 @@ const (
 )
 
 // Inherited returns the Unix sockets on which the service manager listens for this process, by path. The map is empty
-// without socket activation. Child processes inherit neither the sockets nor the variables. A descriptor that is not a
-// listening Unix socket is an error, because the unit does not match the program. Closing a listener does not remove
-// its file, which belongs to the service manager.
+// without socket activation. Child processes inherit neither the sockets nor the variables. It returns an error for a
+// descriptor that is not a listening Unix socket, because the unit then does not match the program. Closing a listener
+// does not remove its file, which belongs to the service manager.
 func Inherited() (map[string]*net.UnixListener, error) {
 	pid, n := os.Getenv(listenPID), os.Getenv(listenFDs)
 	for _, name := range []string{listenPID, listenFDs, listenNames} {
@@ -67,7 +67,7 @@ func listener(fd int) (*net.UnixListener, error) {
 	u, ok := l.(*net.UnixListener)
 	if !ok {
 		_ = l.Close()
-		return nil, fmt.Errorf("%s is not a Unix socket", l.Addr().Network())
+		return nil, fmt.Errorf("%s must be a Unix socket", l.Addr().Network())
 	}
 	u.SetUnlinkOnClose(false)
 	return u, nil

@@ -60,7 +60,7 @@ func (l *launchd) restore(ctx context.Context, u update, failure error) error {
 	defer cancel()
 	err := l.files().restore(u.before)
 	if err == nil && u.ran {
-		_ = l.bootout(ctx) // the new agent may be loaded; if the old one still is, start finds it running
+		_ = l.bootout(ctx) // the new agent may be loaded; if the old one still is loaded, start finds it running
 		_, err = l.start(ctx)
 	}
 	return restored(failure, err)
@@ -160,7 +160,7 @@ const (
 )
 
 // bootout unloads the agent, which stops the daemon, and waits until launchd has removed it, because launchd does not
-// load an agent that it is still unloading. An agent that is not loaded is not an error.
+// load an agent that it is still unloading. It returns nil if the agent is not loaded.
 func (l *launchd) bootout(ctx context.Context) error {
 	if !l.loaded(ctx) {
 		return nil
@@ -188,5 +188,6 @@ func (l *launchd) loaded(ctx context.Context) bool {
 }
 
 func (l *launchd) must(o outcome, action string) error {
-	return must(o, "launchctl", action, "log in on the desktop and try again; `launchctl print "+l.target()+"` shows more")
+	return must(o, "launchctl", action,
+		"Log in on the desktop and try again; `launchctl print "+l.target()+"` shows more.")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
@@ -50,7 +51,7 @@ func here(t *testing.T) daemon {
 
 func refusedWith(t *testing.T, err error, code, words string) {
 	t.Helper()
-	var told *Error
+	var told *problem.Error
 	if !errors.As(err, &told) || told.Code != code || !strings.Contains(told.Message, words) || told.FixHint == "" {
 		t.Errorf("got %#v (%v), want %s with %q and a fix hint", told, err, code, words)
 	}
@@ -66,7 +67,7 @@ func TestSystemdThatDoesNotAnswer(t *testing.T) {
 		},
 		"no bus": {
 			outcome{code: 1, errs: "Failed to connect to bus: No medium found\n"},
-			"no systemd answers for this user: Failed to connect to bus: No medium found",
+			"systemd does not respond for this user: Failed to connect to bus: No medium found",
 		},
 		"hangs": {outcome{code: -1, err: context.DeadlineExceeded}, "deadline"},
 	}
@@ -76,12 +77,12 @@ func TestSystemdThatDoesNotAnswer(t *testing.T) {
 			f := &fake{answers: map[string]outcome{"systemctl": c.answer}}
 			s := newSystemd(d, "", f.run)
 			_, err := s.install(t.Context())
-			refusedWith(t, err, CodeNoManager, c.words)
+			refusedWith(t, err, problem.CodeNoServiceManager, c.words)
 			if units, err := s.files().read(); err != nil || len(units) != 0 {
 				t.Errorf("files were written: %v, %v", units, err)
 			}
 			_, err = s.start(t.Context())
-			refusedWith(t, err, CodeNotInstalled, "not installed")
+			refusedWith(t, err, problem.CodeServiceNotInstalled, "not installed")
 
 			if _, _, err := s.files().write(); err != nil { // installed while that was still allowed
 				t.Fatal(err)
@@ -91,12 +92,12 @@ func TestSystemdThatDoesNotAnswer(t *testing.T) {
 				t.Errorf("status: %+v, %v; want an unknown state with the reason", r, err)
 			}
 			_, err = s.stop(t.Context())
-			refusedWith(t, err, CodeNoManager, c.words)
+			refusedWith(t, err, problem.CodeNoServiceManager, c.words)
 			if r, err := s.uninstall(t.Context()); err != nil || r.Change != Removed || len(r.Files) != 2 {
 				t.Errorf("uninstall: %+v, %v; want two files removed", r, err)
 			}
 			_, err = s.uninstall(t.Context())
-			refusedWith(t, err, CodeNotInstalled, "not installed")
+			refusedWith(t, err, problem.CodeServiceNotInstalled, "not installed")
 		})
 	}
 }
@@ -131,7 +132,7 @@ func TestSystemdRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := &fake{answers: c.answers}
 			_, err := newSystemd(d, "", f.run).install(t.Context())
-			refusedWith(t, err, CodeRefused, c.words)
+			refusedWith(t, err, problem.CodeServiceManagerRefused, c.words)
 		})
 	}
 	t.Run("a symbolic link at a unit's path", func(t *testing.T) {
@@ -140,9 +141,9 @@ func TestSystemdRefusals(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := newSystemd(d, "", (&fake{}).run).install(t.Context())
-		refusedWith(t, err, CodeFile, "symbolic link")
+		refusedWith(t, err, problem.CodeServiceFile, "symbolic link")
 		for sign, systemd := range map[string]bool{unitSign: true, plistSign: false} { // macOS has no systemctl
-			var e *Error
+			var e *problem.Error
 			if _, err := readOwn(path, sign); !errors.As(err, &e) || strings.Contains(e.FixHint, "systemctl") != systemd {
 				t.Errorf("%s: %+v", sign, e)
 			}
@@ -152,10 +153,10 @@ func TestSystemdRefusals(t *testing.T) {
 		odd := d
 		odd.program = "/a\nExecStart=/bin/evil"
 		_, err := newSystemd(odd, "", (&fake{}).run).install(t.Context())
-		refusedWith(t, err, CodeUnsupported, "control character")
+		refusedWith(t, err, problem.CodeServiceUnsupported, "control character")
 		odd.program = "/it's/serviced"
 		_, err = newSystemd(odd, "", (&fake{}).run).install(t.Context())
-		refusedWith(t, err, CodeUnsupported, "/it's/serviced")
+		refusedWith(t, err, problem.CodeServiceUnsupported, "/it's/serviced")
 	})
 }
 
@@ -199,7 +200,7 @@ func TestLaunchdInstall(t *testing.T) {
 		t.Errorf("status before install: %+v, %v; want absent", r, err)
 	}
 	_, err := l.start(t.Context())
-	refusedWith(t, err, CodeNotInstalled, "not installed")
+	refusedWith(t, err, problem.CodeServiceNotInstalled, "not installed")
 	f.asked = nil
 	r, err := l.install(t.Context())
 	if err != nil || r.Change != Created || r.Program != d.program || !r.AtLogin || r.Outdated {
@@ -220,7 +221,7 @@ func TestLaunchdInstall(t *testing.T) {
 	f.answers["launchctl"] = outcome{code: -1, err: exec.ErrNotFound}
 	delete(f.answers, "launchctl print")
 	_, err = l.install(t.Context())
-	refusedWith(t, err, CodeNoManager, "launchctl was not found")
+	refusedWith(t, err, problem.CodeNoServiceManager, "launchctl was not found")
 }
 
 // TestLaunchdUpdate checks that the new agent is loaded only after launchd has unloaded the old one, which takes a
@@ -267,17 +268,17 @@ func TestLaunchdUninstall(t *testing.T) {
 	f.answers["launchctl bootout"] = outcome{code: inProgress}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	refusedWith(t, l.bootout(ctx), CodeRefused, "launchctl bootout: ") // the unload never ends
+	refusedWith(t, l.bootout(ctx), problem.CodeServiceManagerRefused, "launchctl bootout: ") // the unload never ends
 	f.answers["launchctl bootout"] = outcome{code: 5, errs: "Boot-out failed: 5: Input/output error"}
 	_, err := l.uninstall(t.Context())
-	refusedWith(t, err, CodeRefused, "Boot-out failed")
+	refusedWith(t, err, problem.CodeServiceManagerRefused, "Boot-out failed")
 	delete(f.answers, "launchctl bootout")
 	f.answers["launchctl print"] = notLoaded
 	if r, err := l.uninstall(t.Context()); err != nil || r.Change != Removed {
 		t.Errorf("uninstall: %+v, %v; want the agent removed", r, err)
 	}
 	_, err = l.uninstall(t.Context())
-	refusedWith(t, err, CodeNotInstalled, "not installed")
+	refusedWith(t, err, problem.CodeServiceNotInstalled, "not installed")
 }
 
 // writeOldAgent writes the agent of another version.
@@ -310,13 +311,13 @@ func TestSchedulerLife(t *testing.T) {
 	f := &fake{answers: map[string]outcome{"schtasks /Query": missing}}
 	s := newScheduler(d, `DESK\ada`, f.run)
 	_, err := s.start(t.Context())
-	refusedWith(t, err, CodeNotInstalled, "not installed")
+	refusedWith(t, err, problem.CodeServiceNotInstalled, "not installed")
 	_, err = s.uninstall(t.Context())
-	refusedWith(t, err, CodeNotInstalled, "not installed")
+	refusedWith(t, err, problem.CodeServiceNotInstalled, "not installed")
 
 	f.answers["schtasks /Create"] = outcome{code: 1, errs: "ERROR: Access is denied.\r\n"}
 	_, err = s.install(t.Context())
-	refusedWith(t, err, CodeRefused, "schtasks /Create: ERROR: Access is denied")
+	refusedWith(t, err, problem.CodeServiceManagerRefused, "schtasks /Create: ERROR: Access is denied")
 	delete(f.answers, "schtasks /Create")
 
 	f.answers["schtasks /Query"] = outcome{out: "\xff\xfe" + taskXML(d, `DESK\ada`)}
@@ -333,7 +334,7 @@ func TestSchedulerLife(t *testing.T) {
 	other.program = filepath.Join(d.home, "gone", "serviced")
 	f.answers["schtasks /Query"] = outcome{out: taskXML(other, "x")}
 	_, err = s.start(t.Context())
-	refusedWith(t, err, CodeProgram, "which does not exist")
+	refusedWith(t, err, problem.CodeProgramMissing, "which does not exist")
 	if r, err := s.status(t.Context()); err != nil || !r.Outdated || !r.ProgramMissing {
 		t.Errorf("status after the program was moved: %+v, %v; want it outdated", r, err)
 	}
@@ -342,7 +343,7 @@ func TestSchedulerLife(t *testing.T) {
 	}
 	other.usual = false
 	_, err = newScheduler(other, "x", f.run).install(t.Context())
-	refusedWith(t, err, CodeUnsupported, "default state directory")
+	refusedWith(t, err, problem.CodeServiceUnsupported, "default state directory")
 }
 
 // TestDirectoriesAreServicesOfTheirOwn checks that each state directory has a separate service.

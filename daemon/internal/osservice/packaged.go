@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// packagedUnits returns the folder of the units that a package installed for this daemon, or "" if there are none. They
-// are in systemd/user next to the folder of the programs, as in /usr/lib/service and /usr/lib/systemd/user, and serve
-// only the default state directory.
+// packagedUnits returns the directory of the units that a package installed for this daemon, or "" if there are none.
+// It is systemd/user next to the directory of the programs (/usr/lib/service and /usr/lib/systemd/user). The units
+// serve only the default state directory.
 func packagedUnits(d daemon) string {
 	if !d.usual {
 		return ""
@@ -71,8 +71,8 @@ func (s *systemd) replaceOwn(ctx context.Context, was Report) (Report, error) {
 }
 
 // statusPackaged reports the state of the package's units, as shown by systemd. Units that are neither enabled nor in
-// use count as not installed. If systemd does not respond, units count as enabled only if the user's link exists; an
-// administrator may have enabled them for all users, but only systemd knows that.
+// use are reported as not installed. If systemd does not respond, units are reported as enabled only if the user's
+// link exists; whether an administrator enabled them for all users is then unknown.
 func (s *systemd) statusPackaged(ctx context.Context) (Report, error) {
 	absent := Report{System: "systemd", Name: s.d.name, State: StateAbsent, Files: []string{}}
 	r, err := s.ask(ctx, absent)

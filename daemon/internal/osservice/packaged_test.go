@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // fromPackage returns a daemon that a package installed, and the folder of the package's units.
@@ -64,12 +66,12 @@ func TestPackagedUnits_SystemdDoesNotAnswer(t *testing.T) {
 		t.Errorf("%s is left: %v", link, err)
 	}
 	_, err = s.uninstall(t.Context())
-	refusedWith(t, err, CodeNotInstalled, "not installed")
+	refusedWith(t, err, problem.CodeServiceNotInstalled, "not installed")
 
 	other := filepath.Join(d.home, "mine.socket")
 	link = enable(t, s, other)
 	_, err = s.uninstall(t.Context())
-	refusedWith(t, err, CodeNotInstalled, "not installed")
+	refusedWith(t, err, problem.CodeServiceNotInstalled, "not installed")
 	if target, err := os.Readlink(link); target != other {
 		t.Errorf("the person's link: %s, %v; want it kept", target, err)
 	}
@@ -113,7 +115,7 @@ func TestSystemdUsesPackagedUnits(t *testing.T) {
 		t.Errorf("status before install: %+v, %v; want not installed", r, err)
 	}
 	_, err := s.uninstall(t.Context())
-	refusedWith(t, err, CodeNotInstalled, "not installed")
+	refusedWith(t, err, problem.CodeServiceNotInstalled, "not installed")
 
 	// An earlier install wrote units. systemd loads that install's socket unit until it is removed.
 	if _, _, err := s.files().write(); err != nil {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // plain refuses paths that a service's file cannot contain as one word: a line end starts another setting in a unit,
@@ -15,8 +17,9 @@ func plain(d daemon) error {
 		{"program", d.program},
 	} {
 		if !utf8.ValidString(p.path) || strings.ContainsFunc(p.path, isSpecial) {
-			return &Error{CodeUnsupported, fmt.Sprintf("the path of the %s contains a control character: %q", p.what, p.path),
-				"move the programs and the state directory to plain paths"}
+			return problem.New(problem.CodeServiceUnsupported,
+				fmt.Sprintf("the path of the %s contains a control character: %q", p.what, p.path),
+				"Move the programs and the state directory to plain paths.")
 		}
 	}
 	return nil
@@ -28,8 +31,9 @@ func isSpecial(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r 
 // plainTask refuses a program whose path the Task Scheduler would change, because it expands %NAME% and $(NAME).
 func plainTask(d daemon) error {
 	if strings.Count(d.program, "%") > 1 || strings.Contains(d.program, "$(") {
-		return &Error{CodeUnsupported, "the task scheduler would expand a variable in the program's path: " + d.program,
-			"move the programs to a plain path"}
+		return problem.New(problem.CodeServiceUnsupported,
+			"the task scheduler would expand a variable in the program's path: "+d.program,
+			"Move the programs to a plain path.")
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // A path that contains a control character or invalid UTF-8 is refused for each manager before any file is written or
@@ -30,7 +32,7 @@ func TestPathsThatNoFileCanHoldAreRefused(t *testing.T) {
 					*of(&d) += odd
 					f := &fake{}
 					_, err := open(d, f.run).install(t.Context())
-					refusedWith(t, err, CodeUnsupported, place)
+					refusedWith(t, err, problem.CodeServiceUnsupported, place)
 					if err != nil && strings.ContainsAny(err.Error(), "\n\r\x00\x1b\x7f") {
 						t.Errorf("the refusal quotes the character unescaped: %q", err)
 					}
@@ -52,7 +54,7 @@ func TestTaskWithVariablesInItsPathIsRefused(t *testing.T) {
 		d := here(t)
 		d.program = program
 		_, err := newScheduler(d, `DESK\ada`, (&fake{}).run).install(t.Context())
-		refusedWith(t, err, CodeUnsupported, program)
+		refusedWith(t, err, problem.CodeServiceUnsupported, program)
 	}
 	d := here(t)
 	d.program += " 50%"

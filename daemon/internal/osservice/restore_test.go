@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // TestInstall_RestoresWhatRanBeforeAFailedUpdate covers a service manager that refuses the service of a new version,
@@ -85,7 +87,7 @@ func TestInstall_RestoresWhatRanBeforeAFailedUpdate(t *testing.T) {
 			}
 			m, _ := c.manager(d, run)
 			_, err := m.install(ctx)
-			refusedWith(t, err, CodeRefused, "not this one")
+			refusedWith(t, err, problem.CodeServiceManagerRefused, "not this one")
 			contents, err := old.read()
 			for _, one := range old.list {
 				if contents[one.path] != one.content {

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode/utf16"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // scheduler runs the daemon as a Windows task that starts when the user logs on, in the user's session and with the
@@ -70,9 +72,9 @@ func taskProgram(data string) string {
 
 func (s *scheduler) install(ctx context.Context) (Report, error) {
 	if !s.d.usual {
-		return Report{}, &Error{CodeUnsupported,
+		return Report{}, problem.New(problem.CodeServiceUnsupported,
 			"a task cannot set variables, so it supports only the default state directory",
-			"unset SERVICE_CONFIG_DIR, or let clients start this directory's daemon on demand"}
+			"Unset SERVICE_CONFIG_DIR, or let clients start this directory's daemon on demand.")
 	}
 	if err := plain(s.d); err != nil {
 		return Report{}, err
@@ -151,8 +153,8 @@ func (s *scheduler) present(ctx context.Context, missing error) (Report, error) 
 	return r, err
 }
 
-// status does not report whether the daemon is running, because schtasks prints that only in the system's language. To
-// find out, ask the daemon itself.
+// status does not report whether the daemon is running, because schtasks prints that only in the system's language.
+// Callers must ask the daemon itself.
 func (s *scheduler) status(ctx context.Context) (Report, error) {
 	r := Report{System: "task scheduler", Name: s.d.name, State: StateAbsent, Files: []string{}}
 	o := s.run(ctx, "schtasks", "/Query", "/TN", s.d.name, "/XML")
@@ -164,8 +166,9 @@ func (s *scheduler) status(ctx context.Context) (Report, error) {
 	}
 	task := strings.ReplaceAll(o.out, "\x00", "") // some versions of Windows print UTF-16
 	if !strings.Contains(task, taskSign) {
-		return r, &Error{CodeFile, "the task " + s.d.name + " was not created by `servicectl service install`",
-			"rename or delete it in the Task Scheduler, then try again"}
+		return r, problem.New(problem.CodeServiceFile,
+			"the task "+s.d.name+" was not created by `servicectl service install`",
+			"Rename or delete it in the Task Scheduler, then try again.")
 	}
 	r.State, r.AtLogin = StateUnknown, true
 	r.setProgram(taskProgram(task))
@@ -174,5 +177,5 @@ func (s *scheduler) status(ctx context.Context) (Report, error) {
 }
 
 func (s *scheduler) must(o outcome, action string) error {
-	return must(o, "schtasks", action, "open the Task Scheduler and check the task "+s.d.name)
+	return must(o, "schtasks", action, "Open the Task Scheduler and check the task "+s.d.name+".")
 }

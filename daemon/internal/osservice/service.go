@@ -9,24 +9,10 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/programpath"
 	"github.com/service-dev/service/internal/rendezvous"
 )
-
-// Codes of the errors that the user can fix.
-const (
-	CodeNoManager    = "no_service_manager" // no manager is installed, or none responds to this user
-	CodeNotInstalled = "service_not_installed"
-	CodeProgram      = "program_missing"
-	CodeRefused      = "service_manager_refused" // the manager reported an error
-	CodeFile         = "service_file"            // a file cannot be written, or install did not write it
-	CodeUnsupported  = "service_unsupported"     // not supported on this system or for this directory
-)
-
-// Error is a refusal with a fix hint.
-type Error struct{ Code, Message, FixHint string }
-
-func (e *Error) Error() string { return e.Message }
 
 // States of an installed service.
 const (
@@ -46,7 +32,7 @@ const (
 	Removed   = "removed"
 )
 
-// Report describes the service as reported by its manager.
+// Report is the state of the service according to its manager.
 type Report struct {
 	// System is systemd, launchd or task scheduler; Name is the service's name there.
 	System string `json:"system"`
@@ -60,7 +46,7 @@ type Report struct {
 	// Program is the daemon that the service starts. ProgramMissing reports that the file does not exist.
 	Program        string `json:"program,omitempty"`
 	ProgramMissing bool   `json:"programMissing"`
-	// Outdated reports that install would write different content.
+	// Outdated is set if install would write different content.
 	Outdated bool `json:"outdated"`
 	PID      int  `json:"pid,omitempty"`
 	// Detail is the manager's message if something failed.
@@ -79,8 +65,8 @@ type manager interface {
 // Actions are the valid actions of Control.
 var Actions = []string{"install", "uninstall", "start", "stop", "status"}
 
-// Control runs one of Actions for the daemon of the environment's state directory. It returns an *Error if the user can
-// fix the problem.
+// Control runs one of Actions for the daemon of the environment's state directory. It returns a *problem.Error if the
+// user can fix the problem.
 func Control(ctx context.Context, action string) (Report, error) {
 	m, err := system()
 	if err != nil {
@@ -125,7 +111,7 @@ func describe() (daemon, error) {
 	}
 	home, err := rendezvous.Home()
 	if err != nil {
-		return daemon{}, &Error{CodeFile, err.Error(), "set HOME to an absolute path"}
+		return daemon{}, problem.New(problem.CodeServiceFile, err.Error(), "Set HOME to an absolute path.")
 	}
 	usual := paths.Dir == filepath.Join(home, ".service")
 	d := daemon{name: Name, program: program, home: home, paths: paths, usual: usual}
@@ -151,7 +137,7 @@ func system() (manager, error) {
 	case "windows":
 		return newScheduler(d, accountName(), execute), nil
 	}
-	return nil, &Error{CodeUnsupported, "services are not supported on " + runtime.GOOS, onDemand}
+	return nil, problem.New(problem.CodeServiceUnsupported, "services are not supported on "+runtime.GOOS, onDemand)
 }
 
 // setProgram records the program that the service starts.
@@ -169,20 +155,21 @@ func startChanged(ctx context.Context, start func(context.Context) (Report, erro
 // restoreWait is the time limit for restoring a service.
 const restoreWait = 30 * time.Second
 
-// restoring returns a context for restoring a service. Ctrl-C does not cancel it, because Ctrl-C may be why the update
-// failed.
+// restoring returns a context for restoring a service. Ctrl-C does not cancel it, because Ctrl-C may have caused the
+// update to fail.
 func restoring(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), restoreWait)
 }
 
-// restored returns the error of an update after which the service was restored. If restoring failed too, the error
-// includes err.
+// restored returns the error failure of an update, after which the service was restored. If restoring failed with
+// err, the error includes err.
 func restored(failure, err error) error {
 	if err == nil {
 		return failure
 	}
-	return &Error{CodeRefused, failure.Error() + "; restoring the previous service failed as well: " + err.Error(),
-		"correct the cause, then run `servicectl service install` again"}
+	return problem.New(problem.CodeServiceManagerRefused,
+		failure.Error()+"; restoring the previous service also failed: "+err.Error(),
+		"Correct the cause, then run `servicectl service install` again.")
 }
 
 // runs reports whether the service manager runs the daemon, or will start it for the next client.
@@ -196,21 +183,22 @@ func startable(r Report, err error) (Report, error) {
 	case r.State == StateAbsent:
 		return r, absent()
 	case r.ProgramMissing:
-		return r, &Error{CodeProgram, "the service runs " + r.Program + ", which does not exist",
-			"run `servicectl service install` with the servicectl that you use now"}
+		return r, problem.New(problem.CodeProgramMissing, "the service runs "+r.Program+", which does not exist",
+			"Run `servicectl service install` with the servicectl that you use now.")
 	}
 	return r, nil
 }
 
-// onDemand is the hint if no service manager can be used.
-const onDemand = "this is optional: clients start the daemon on demand"
+// onDemand is the hint for systems without a usable service manager.
+const onDemand = "Let clients start the daemon on demand: a service is optional."
 
 // nothing returns uninstall's error for a service that is not installed.
 func nothing() error {
-	return &Error{CodeNotInstalled, "the service is not installed", "there is nothing to do"}
+	return problem.New(problem.CodeServiceNotInstalled, "the service is not installed", "Do nothing.")
 }
 
 // absent returns the error of the other actions for a service that is not installed.
 func absent() error {
-	return &Error{CodeNotInstalled, "the service is not installed", "run `servicectl service install`"}
+	return problem.New(problem.CodeServiceNotInstalled, "the service is not installed",
+		"Run `servicectl service install`.")
 }

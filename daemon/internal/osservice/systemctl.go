@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os/exec"
 	"strconv"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // shown holds systemd's properties of the two units.
@@ -41,8 +43,8 @@ func (s *systemd) show(ctx context.Context) (shown, error) {
 		}
 	}
 	if u.socket == nil || u.service == nil {
-		return shown{}, &Error{CodeRefused, "systemd's answer cannot be read",
-			"check `systemctl --user status " + s.service() + "`"}
+		return shown{}, problem.New(problem.CodeServiceManagerRefused, "systemd's response cannot be read",
+			"Check `systemctl --user status "+s.service()+"`.")
 	}
 	return u, nil
 }
@@ -58,14 +60,14 @@ func (s *systemd) answers(ctx context.Context) error {
 func (s *systemd) unavailable(o outcome) error {
 	if o.code < 0 {
 		if errors.Is(o.err, exec.ErrNotFound) {
-			return &Error{CodeNoManager, "this system has no systemd: systemctl was not found", onDemand}
+			return problem.New(problem.CodeNoServiceManager, "this system has no systemd: systemctl was not found", onDemand)
 		}
-		return &Error{CodeNoManager, "ask systemd: " + o.err.Error(), "try again"}
+		return problem.New(problem.CodeNoServiceManager, "ask systemd: "+o.err.Error(), "Try again.")
 	}
-	return &Error{
-		CodeNoManager, "no systemd answers for this user: " + o.message(),
-		"log in again (on the desktop or with ssh), or run `loginctl enable-linger`; " + onDemand,
-	}
+	return problem.New(
+		problem.CodeNoServiceManager, "systemd does not respond for this user: "+o.message(),
+		"Log in again (on the desktop or with ssh), or run `loginctl enable-linger`. "+onDemand,
+	)
 }
 
 // all runs systemctl commands until one fails.
@@ -76,8 +78,8 @@ func (s *systemd) all(ctx context.Context, commands ...[]string) error {
 			return s.unavailable(o)
 		}
 		if o.code != 0 {
-			return &Error{CodeRefused, "systemctl " + args[0] + ": " + o.message(),
-				"check `systemctl --user status " + s.service() + "` and `journalctl --user -u " + s.service() + "`"}
+			return problem.New(problem.CodeServiceManagerRefused, "systemctl "+args[0]+": "+o.message(),
+				"Check `systemctl --user status "+s.service()+"` and `journalctl --user -u "+s.service()+"`.")
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/service-dev/service/daemon/internal/statefile"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // systemd runs the daemon under the user's instance of systemd.
@@ -39,8 +40,8 @@ func (s *systemd) files() files {
 func (s *systemd) socketPath() string { return filepath.Join(s.dir, s.socket()) }
 
 // install writes the units, unless a package installed them, and opens the sockets, now and at every login. A daemon
-// that a client started notices that its sockets were replaced, and stops; the new one waits for it. If an update
-// fails, the previous units are used again.
+// that a client started notices that its sockets were replaced, and stops; the new daemon waits for it. If an update
+// fails, install restores the previous units.
 func (s *systemd) install(ctx context.Context) (Report, error) {
 	if err := s.writable(); err != nil {
 		return Report{}, err
@@ -49,7 +50,8 @@ func (s *systemd) install(ctx context.Context) (Report, error) {
 		return Report{}, err
 	}
 	if err := statefile.EnsureDir(s.d.paths.Dir); err != nil {
-		return Report{}, &Error{CodeFile, err.Error(), "correct the directory, or set SERVICE_CONFIG_DIR to another"}
+		return Report{}, problem.New(problem.CodeServiceFile, err.Error(),
+			"Correct the directory, or set SERVICE_CONFIG_DIR to another.")
 	}
 	if s.packaged != "" {
 		return s.installPackaged(ctx)
@@ -103,37 +105,39 @@ func (s *systemd) activate(ctx context.Context, change string) (Report, error) {
 	return startChanged(ctx, s.start, change)
 }
 
-// writable refuses paths that a unit cannot contain.
+// writable returns an error for paths that a unit cannot contain.
 func (s *systemd) writable() error {
 	if err := plain(s.d); err != nil {
 		return err
 	}
 	if strings.ContainsAny(s.d.program, "\"'\\") {
-		return &Error{CodeUnsupported, "systemd cannot start a program with a quote or backslash in its path: " + s.d.program,
-			"move the programs to a plain path"}
+		return problem.New(problem.CodeServiceUnsupported,
+			"systemd cannot start a program with a quote or backslash in its path: "+s.d.program,
+			"Move the programs to a plain path.")
 	}
 	return nil
 }
 
-// unseen returns why systemd does not use the written file.
+// unseen returns an error that explains why systemd does not use the written file.
 func (s *systemd) unseen(unit map[string]string) error {
 	if unit["LoadState"] == "masked" {
-		return &Error{CodeRefused, s.socket() + " is masked",
-			"run `systemctl --user unmask " + s.socket() + "`, then try again"}
+		return problem.New(problem.CodeServiceManagerRefused, s.socket()+" is masked",
+			"Run `systemctl --user unmask "+s.socket()+"`, then try again.")
 	}
 	if path := unit["FragmentPath"]; path != "" && path != s.expectedSocket() {
-		return &Error{CodeRefused, "systemd loads " + s.socket() + " from " + path, "remove that file, then try again"}
+		return problem.New(problem.CodeServiceManagerRefused, "systemd loads "+s.socket()+" from "+path,
+			"Remove that file, then try again.")
 	}
 	why := "systemd does not read " + s.expectedSocket()
 	if unit["LoadError"] != "" {
 		why += ": " + unit["LoadError"]
 	}
-	return &Error{CodeRefused, why,
-		"log out and in if you changed XDG_CONFIG_HOME; `systemctl --user show-environment` shows systemd's value"}
+	return problem.New(problem.CodeServiceManagerRefused, why,
+		"Log out and in if you changed XDG_CONFIG_HOME; `systemctl --user show-environment` shows systemd's value.")
 }
 
 // uninstall stops the daemon, disables its socket and removes the files that install wrote, even if systemd does not
-// respond. A package's units are kept.
+// respond. It keeps a package's units.
 func (s *systemd) uninstall(ctx context.Context) (Report, error) {
 	r := Report{System: "systemd", Name: s.d.name, State: StateAbsent, Files: []string{}}
 	was, err := s.status(ctx)
@@ -160,8 +164,8 @@ func (s *systemd) uninstall(ctx context.Context) (Report, error) {
 	return r, nil
 }
 
-// removeFiles removes the units that install wrote and the link that enables the socket, and returns those that
-// existed.
+// removeFiles removes the units that install wrote and the link that enables the socket, and returns the ones
+// that existed.
 func (s *systemd) removeFiles() ([]string, error) {
 	paths := []string{s.socketPath(), filepath.Join(s.dir, s.service())}
 	if s.isLinked() {
@@ -186,8 +190,8 @@ func (s *systemd) isLinked() bool {
 	return err == nil && (target == s.socketPath() || target == s.expectedSocket())
 }
 
-// start opens the sockets again unless the daemon runs on them. If the directory was deleted or a client started a
-// daemon, the paths belong to other sockets.
+// start restarts the socket unit unless the daemon already runs on its sockets. A restart is needed because the
+// socket files may have been replaced: the directory was deleted, or a client started a daemon.
 func (s *systemd) start(ctx context.Context) (Report, error) {
 	r, err := startable(s.status(ctx))
 	if err != nil || r.State == StateRunning {
@@ -247,7 +251,7 @@ func (s *systemd) status(ctx context.Context) (Report, error) {
 func (s *systemd) ask(ctx context.Context, r Report) (Report, error) {
 	seen, err := s.show(ctx)
 	if err != nil {
-		var known *Error
+		var known *problem.Error
 		if errors.As(err, &known) {
 			r.State, r.Detail, r.AtLogin = StateUnknown, known.Message, s.isLinked()
 			return r, nil

@@ -19,10 +19,10 @@ func socketUnit(d daemon) string {
 //go:embed templates/serviced.service
 var serviceTemplate string
 
-// serviceUnit returns the daemon's unit. It forbids everything that the daemon does not need, except where a
-// restriction requires privileges or user namespaces: where those are not available, options such as ProtectSystem or
-// PrivateTmp would keep the daemon from starting. The browser is opened outside this unit, because browsers need
-// operations that are forbidden here and outlive the daemon.
+// serviceUnit returns the daemon's unit. It forbids everything that the daemon does not need, except with options
+// such as ProtectSystem or PrivateTmp, which require privileges or user namespaces and would keep the daemon from
+// starting where these are not available. The browser is opened outside this unit, because browsers outlive the
+// daemon and need operations that are forbidden here.
 func serviceUnit(d daemon) string {
 	environment := quoted("SERVICE_CONFIG_DIR=" + d.paths.Dir)
 	return expand(serviceTemplate, "name", d.name, "program", quoted(d.program), "environment", environment)

@@ -1,5 +1,6 @@
-// Package pairs remembers the real glasses that the user connected to this computer, in the file glasses.json of the
-// state directory: their addresses and the user's descriptions of their panels. None of it leaves the computer.
+// Package pairs remembers the real glasses that the user connected to this computer: their addresses and the user's
+// descriptions of their panels. It stores them in the file glasses.json of the state directory. They never leave the
+// computer.
 package pairs
 
 import (
@@ -19,6 +20,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/statefile"
 	"github.com/service-dev/service/glasses/uncleared"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Limits of the file.
@@ -31,7 +33,7 @@ const (
 
 const fileName = "glasses.json"
 
-// Known is a pair that was connected.
+// Known is a pair that has been connected to this computer.
 type Known struct {
 	backend.Pair
 	DeviceModel string    `json:"deviceModel"`
@@ -108,7 +110,7 @@ func (s *Store) IsUncleared(deviceModel, name string) bool {
 	return uncleared.Has(s.dir, uncleared.Pair{DeviceModel: deviceModel, Name: name})
 }
 
-// mark returns the mark that the adapter sets for the pair.
+// mark returns the key of the mark that the adapter sets for the pair.
 func (k Known) mark() uncleared.Pair { return uncleared.Pair{DeviceModel: k.DeviceModel, Name: k.Name} }
 
 // Last returns the most recently used pair of a model; its name is empty if there is none.
@@ -165,8 +167,8 @@ func (s *Store) SetPanel(deviceModel, name string, panel backend.PairPanel) erro
 	}
 	list[i].PairPanel = panel
 	if !isUsable(list[i]) {
-		return &backend.Problem{Code: "invalid_request", Message: fmt.Sprintf("a panel has no %d rows", panel.Rows),
-			FixHint: "pass the number of rows that the panel shows"}
+		return &problem.Error{Code: "invalid_request", Message: fmt.Sprintf("a panel cannot have %d rows", panel.Rows),
+			FixHint: "Pass the number of rows that the panel shows."}
 	}
 	return s.save(list)
 }
@@ -190,8 +192,8 @@ func (s *Store) Forget(name string) error {
 }
 
 func unknownPair(name string) error {
-	return &backend.Problem{Code: backend.CodeNotFound, Message: fmt.Sprintf("no pair named %.100q is remembered", name),
-		FixHint: "`servicectl glasses list --known` lists the remembered glasses"}
+	return &problem.Error{Code: problem.CodeNotFound, Message: fmt.Sprintf("no pair named %.100q is remembered", name),
+		FixHint: "Run `servicectl glasses list --known` to see the remembered glasses."}
 }
 
 // save writes the list. The caller holds mu.

@@ -11,6 +11,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/internal/problem"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
@@ -55,7 +56,7 @@ type adapter struct {
 	wake      func() // makes rest return; set while the adapter rests
 	crashes   []time.Time
 	// permanent is the problem that an adapter reported if it cannot start and a retry would not help.
-	permanent *backend.Problem
+	permanent *problem.Error
 	refused   error     // why the file was refused; set in the state Refused
 	resume    time.Time // end of the backoff; monotonic, so that setting the clock does not prolong it
 	changed   chan struct{}
@@ -87,7 +88,7 @@ func (a *adapter) setState(state string) {
 }
 
 // get returns the running instance, starting the adapter if necessary. The process does not rest before the caller has
-// called done. get waits for a start in progress, but not for a long backoff. It returns a *backend.Problem or ctx's
+// called done. get waits for a start in progress, but not for a long backoff. It returns a *problem.Error or ctx's
 // error on failure.
 func (a *adapter) get(ctx context.Context) (inst *instance, done func(), err error) {
 	if a.host.unavailable != nil {
@@ -217,7 +218,7 @@ func (a *adapter) backOff(ctx context.Context, cause error) bool {
 	}
 	wait := a.backoff.NextBackOff()
 	a.status.LastError, a.permanent = cause.Error(), nil
-	var p *backend.Problem
+	var p *problem.Error
 	if errors.As(cause, &p) && !p.Retryable {
 		a.permanent = p
 	}
@@ -292,18 +293,18 @@ func (a *adapter) running() *instance {
 }
 
 // unavailable returns the problem for a call that needs an adapter which is not running. The caller holds mu.
-func (a *adapter) unavailable() *backend.Problem {
+func (a *adapter) unavailable() *problem.Error {
 	if a.status.State == Refused && IsUpgrading(a.refused) {
-		return &backend.Problem{
-			Code:      backend.CodeAdapterUnavailable,
+		return &problem.Error{
+			Code:      problem.CodeAdapterUnavailable,
 			Message:   fmt.Sprintf("adapter %s does not start while an upgrade is being installed: %s", a.name, a.status.LastError),
 			FixHint:   FixHint(a.refused),
 			Retryable: true, RetryAfter: upgradePause,
 		}
 	}
 	if a.status.State == Refused {
-		return &backend.Problem{
-			Code:    backend.CodeAdapterUnavailable,
+		return &problem.Error{
+			Code:    problem.CodeAdapterUnavailable,
 			Message: fmt.Sprintf("adapter %s was not started: %s", a.name, a.status.LastError),
 			FixHint: FixHint(a.refused),
 		}
@@ -315,9 +316,9 @@ func (a *adapter) unavailable() *backend.Problem {
 	return p
 }
 
-func unavailable(name, why string, after time.Duration) *backend.Problem {
-	return &backend.Problem{
-		Code:      backend.CodeAdapterUnavailable,
+func unavailable(name, why string, after time.Duration) *problem.Error {
+	return &problem.Error{
+		Code:      problem.CodeAdapterUnavailable,
 		Message:   fmt.Sprintf("adapter %s is not running: %s", name, why),
 		Retryable: true,
 		FixHint: "Try again in a moment. `servicectl plugin list` shows the adapter, `servicectl daemon logs` why it " +

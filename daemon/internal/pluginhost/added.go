@@ -16,6 +16,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/statefile"
 	"github.com/service-dev/service/internal/adapterfile"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // addedName is the file in the state directory that lists the added adapters.
@@ -26,16 +27,6 @@ const (
 	maxAdded     = 16
 	maxAddedFile = 64 << 10 // bytes
 	maxOwner     = 256      // bytes
-)
-
-// Codes of the problems of Add and Remove.
-const (
-	CodeNotApproved = "adapter_not_approved"
-	CodeNotUsable   = "adapter_not_usable" // the file must not run, did not start, or has an invalid description
-	CodeDuplicate   = "adapter_duplicate"
-	CodeTooMany     = "adapter_too_many"
-	CodeNotFound    = "adapter_not_found"
-	CodeUnwritable  = "state_unwritable"
 )
 
 // addedAdapter is an entry of the list: a file as approved by the user, with its description at that time.
@@ -129,8 +120,9 @@ func (h *Host) replaceAdded(list []*adapter) error {
 		err = statefile.Write(filepath.Join(h.opts.ConfigDir, addedName), append(data, '\n'))
 	}
 	if err != nil {
-		return &backend.Problem{Code: CodeUnwritable, Message: "the list of adapters could not be stored: " + err.Error(),
-			FixHint: "check the space and the permissions of the state directory; `servicectl doctor` names it"}
+		return &problem.Error{Code: problem.CodeStateUnwritable, Message: "the list of adapters could not be stored: " +
+			err.Error(),
+			FixHint: "Check the space and the permissions of the state directory; `servicectl doctor` names it."}
 	}
 	h.setAdded(list)
 	return nil
@@ -144,7 +136,7 @@ func (h *Host) setAdded(list []*adapter) {
 
 // Add adds the user's own transport adapter, after starting it once to read its description, which contains its name.
 // The file must have the checksum that the user approved. It replaces an adapter that was added from the same path. It
-// returns a *backend.Problem on failure.
+// returns a *problem.Error on failure.
 func (h *Host) Add(ctx context.Context, path, sha256 string) (PluginStatus, error) {
 	if h.unavailable != nil {
 		return PluginStatus{}, h.unavailable
@@ -173,8 +165,9 @@ func (h *Host) Add(ctx context.Context, path, sha256 string) (PluginStatus, erro
 		}
 	}
 	if len(list) >= maxAdded {
-		return PluginStatus{}, &backend.Problem{Code: CodeTooMany, Message: fmt.Sprintf("%d adapters were added", len(list)),
-			FixHint: "remove one that is not needed with `servicectl plugin remove NAME`, then add this one"}
+		return PluginStatus{}, &problem.Error{Code: problem.CodeAdapterTooMany,
+			Message: fmt.Sprintf("%d adapters were added", len(list)),
+			FixHint: "Remove one that is not needed with `servicectl plugin remove NAME`, then add this one."}
 	}
 	a := h.newAdded(entry)
 	a.status.Version = version
@@ -193,8 +186,9 @@ func (h *Host) approved(path, sha256 string) (adapterfile.File, error) {
 	approval := filepath.Join(h.opts.ConfigDir, adapterfile.ApprovalName)
 	data, err := statefile.Read(approval, adapterfile.MaxApproval)
 	if err != nil || !bytes.Equal(data, adapterfile.File{Path: path, SHA256: sha256}.Approval()) {
-		return adapterfile.File{}, &backend.Problem{Code: CodeNotApproved, Message: "nobody approved this adapter",
-			FixHint: "run `servicectl plugin add PATH` in a terminal of your own"}
+		return adapterfile.File{}, &problem.Error{Code: problem.CodeAdapterNotApproved,
+			Message: "nobody approved this adapter",
+			FixHint: "Run `servicectl plugin add PATH` in a terminal of your own."}
 	}
 	if _, err := statefile.Remove(approval); err != nil {
 		return adapterfile.File{}, notUsable(err)
@@ -238,7 +232,7 @@ func (h *Host) listAdded() []*adapter {
 }
 
 // Remove removes an added adapter and stops it. Glasses of sessions that use it are detached. Its file is kept. It
-// returns a *backend.Problem on failure.
+// returns a *problem.Error on failure.
 func (h *Host) Remove(name string) (PluginStatus, error) {
 	h.changing.Lock()
 	defer h.changing.Unlock()
@@ -247,12 +241,13 @@ func (h *Host) Remove(name string) (PluginStatus, error) {
 	switch {
 	case i >= 0:
 	case h.adapters[name] != nil:
-		return PluginStatus{}, &backend.Problem{Code: CodeNotFound, Message: name + " ships with the service and stays",
-			FixHint: "pass the name of an adapter that you added; `servicectl plugin list` shows them"}
+		return PluginStatus{}, &problem.Error{Code: problem.CodeAdapterNotFound, Message: name +
+			" ships with the service and stays",
+			FixHint: "Pass the name of an adapter that you added; `servicectl plugin list` shows them."}
 	default:
-		return PluginStatus{}, &backend.Problem{Code: CodeNotFound,
+		return PluginStatus{}, &problem.Error{Code: problem.CodeAdapterNotFound,
 			Message: fmt.Sprintf("no added adapter is named %q", name),
-			FixHint: "pass a name that `servicectl plugin list` shows"}
+			FixHint: "Pass a name that `servicectl plugin list` shows."}
 	}
 	a := list[i]
 	if err := h.replaceAdded(slices.Delete(list, i, i+1)); err != nil {
@@ -305,8 +300,8 @@ func addAgain(a addedAdapter) string {
 
 // notUsable returns the problem for a file that cannot be added.
 func notUsable(err error) error {
-	p := &backend.Problem{Code: CodeNotUsable, Message: "the adapter cannot be used: " + err.Error(),
-		FixHint: "see \"Write an adapter\" in the documentation; `servicectl daemon logs` shows what it printed"}
+	p := &problem.Error{Code: problem.CodeAdapterNotUsable, Message: "the adapter cannot be used: " + err.Error(),
+		FixHint: "See \"Write an adapter\" in the documentation; `servicectl daemon logs` shows what it printed."}
 	var r *refusal
 	if errors.As(err, &r) {
 		p.FixHint = r.fixHint
@@ -315,6 +310,7 @@ func notUsable(err error) error {
 }
 
 func duplicate(name, path string) error {
-	return &backend.Problem{Code: CodeDuplicate, Message: fmt.Sprintf("an adapter named %s was added from %s", name, path),
-		FixHint: "remove it with `servicectl plugin remove " + name + "`, or give this one another name"}
+	return &problem.Error{Code: problem.CodeAdapterDuplicate,
+		Message: fmt.Sprintf("an adapter named %s was added from %s", name, path),
+		FixHint: "Remove it with `servicectl plugin remove " + name + "`, or give this one another name."}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/internal/adapterfile"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/test/ownadapter"
 )
 
@@ -126,10 +127,10 @@ func TestAdd_StoresWhatTheAdapterDescribes(t *testing.T) {
 	if err != nil || len(again.Transports()) != len(shippedTransports()) {
 		t.Errorf("after its removal: %v, %v", again.Transports(), err)
 	}
-	if _, err := h.Remove("own"); code(t, err).Code != CodeNotFound {
+	if _, err := h.Remove("own"); code(t, err).Code != problem.CodeAdapterNotFound {
 		t.Errorf("removed twice: %v", err)
 	}
-	if _, err := h.Remove(LocalSim); code(t, err).Code != CodeNotFound {
+	if _, err := h.Remove(LocalSim); code(t, err).Code != problem.CodeAdapterNotFound {
 		t.Errorf("a shipped adapter was removed: %v", err)
 	}
 }
@@ -153,7 +154,8 @@ func TestAdd_RefusesADescription(t *testing.T) {
 	} {
 		describe(t, path, description)
 		_, err := add(t, h, path)
-		if p := code(t, err); p.Code != CodeNotUsable || !strings.Contains(p.Message, reason) || p.FixHint == "" {
+		if p := code(t, err); p.Code != problem.CodeAdapterNotUsable || !strings.Contains(p.Message, reason) ||
+			p.FixHint == "" {
 			t.Errorf("%v: %+v, want %q", description, p, reason)
 		}
 	}
@@ -177,20 +179,20 @@ func TestAdd_NeedsAnApprovalOfThisFile(t *testing.T) {
 			t.Errorf("%+v, want %s", p, want)
 		}
 	}
-	refused(CodeNotApproved)
+	refused(problem.CodeAdapterNotApproved)
 	if _, err := adapterfile.Approve(h.opts.ConfigDir, adapterfile.File{Path: path + "x",
 		SHA256: file.SHA256}); err != nil {
 		t.Fatal(err)
 	}
-	refused(CodeNotApproved)
+	refused(problem.CodeAdapterNotApproved)
 	if _, err := adapterfile.Approve(h.opts.ConfigDir, file); err != nil {
 		t.Fatal(err)
 	}
 	data, _ := os.ReadFile(path)
 	write(t, path, append(data, 'x'), 0o700)
-	refused(CodeNotUsable)
+	refused(problem.CodeAdapterNotUsable)
 	write(t, path, data, 0o700)
-	refused(CodeNotApproved) // the approval was consumed
+	refused(problem.CodeAdapterNotApproved) // the approval was consumed
 }
 
 // A file that others could replace, or that changes, is never started. If it is added again, it replaces its earlier
@@ -220,7 +222,7 @@ func TestAddedFile_IsCheckedBeforeEachStart(t *testing.T) {
 	} {
 		spoil()
 		p := code(t, attach())
-		if p.Code != backend.CodeAdapterUnavailable || !strings.Contains(p.Message, reason) || p.FixHint == "" {
+		if p.Code != problem.CodeAdapterUnavailable || !strings.Contains(p.Message, reason) || p.FixHint == "" {
 			t.Errorf("%+v, want %q", p, reason)
 		}
 		_ = os.Remove(path)
@@ -233,11 +235,11 @@ func TestAddedFile_IsCheckedBeforeEachStart(t *testing.T) {
 	if p, err := add(t, h, path); err != nil || p.Name != "other" || len(h.Transports()) != len(shippedTransports())+1 {
 		t.Fatalf("the renamed adapter does not replace itself: %+v, %v", h.Transports(), err)
 	}
-	if err := attach(); code(t, err).Code != backend.CodeUnknownTransport {
+	if err := attach(); code(t, err).Code != problem.CodeUnknownTransport {
 		t.Errorf("its old name still works: %v", err)
 	}
 	second := ownAdapter(t, map[string]any{"name": "other"})
-	if _, err := add(t, h, second); code(t, err).Code != CodeDuplicate {
+	if _, err := add(t, h, second); code(t, err).Code != problem.CodeAdapterDuplicate {
 		t.Errorf("two adapters have one name: %v", err)
 	}
 }

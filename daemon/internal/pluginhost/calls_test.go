@@ -6,10 +6,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/internal/problem"
+	"github.com/service-dev/service/proto/backendapi"
 )
 
 // Calls on sessions and projects pass through the real adapter without losing data in either direction.
@@ -42,6 +45,9 @@ func TestSessionCallsOverRealAdapter(t *testing.T) {
 		w.WriteHeader(http.StatusCreated)
 		_, _ = io.WriteString(w, `{"projectKey":"spk_x","hint":"pk_x","createdAt":"2026-01-02T03:04:05.000Z"}`)
 	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"sessionId":"ses_1","state":"\u001b[2J","result":7}`)
+	})
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
 	to := backend.Target{BaseURL: srv.URL, Bearer: "svc_1"}
@@ -65,5 +71,26 @@ func TestSessionCallsOverRealAdapter(t *testing.T) {
 	if err != nil || key != (backend.ProjectKey{Key: "spk_x", Hint: "pk_x",
 		CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}) {
 		t.Errorf("key: %v, %v", key.CreatedAt, err)
+	}
+	_, unusable := h.GetSession(t.Context(), to, "ses_1")
+	_, empty := h.Account(t.Context(), to)
+	_, noObject := h.Control(t.Context(), to, "ses_3", "sim.state", nil, nil)
+	for _, err := range []error{unusable, empty, noObject} {
+		if p := code(t, err); p.Code != problem.CodeInvalidResponse || p.HTTPStatus != http.StatusOK || p.Retryable ||
+			p.FixHint != backendapi.FixHintMismatch || strings.Contains(p.Message, "\x1b") {
+			t.Errorf("a response of another program: %+v", p)
+		}
+	}
+	if !h.Contact(srv.URL).OK {
+		t.Error("a backend that responded counts as unreachable")
+	}
+	_, err = h.Control(t.Context(), to, "ses_1", "sim.state", json.RawMessage(`{`), nil)
+	_, pathless := h.GetSession(t.Context(), to, "..")
+	_, upload := h.UploadTelemetry(t.Context(), to, []byte(`{`))
+	revoke := h.RevokeLink(t.Context(), backend.Target{BaseURL: srv.URL, InstallID: "inst_1"})
+	for _, err := range []error{err, pathless, upload, revoke} {
+		if p := code(t, err); p.Code != problem.CodeInvalidRequest || p.FixHint == "" {
+			t.Errorf("a request that must not be sent: %+v", p)
+		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Contact is the outcome of the last call to a backend. At is zero if there was none.
@@ -29,10 +29,10 @@ type contacts struct {
 // not run.
 func (c *contacts) record(url string, err error, now time.Time) {
 	contact := Contact{At: now, OK: err == nil}
-	var p *backend.Problem
+	var p *problem.Error
 	if errors.As(err, &p) {
 		contact.OK = p.HTTPStatus != 0
-		if p.Code == backend.CodeUnreachable && !contact.OK {
+		if p.Code == problem.CodeBackendUnreachable && !contact.OK {
 			contact.Err = p.Message
 		}
 	}

@@ -2,6 +2,7 @@ package pluginhost
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -9,6 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/internal/problem"
+	"github.com/service-dev/service/proto/backendapi"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
@@ -19,8 +22,9 @@ func seconds(n int64) time.Duration {
 	return time.Duration(min(max(n, -maxSeconds), maxSeconds)) * time.Second
 }
 
-func target(t backend.Target) *pluginv1.Target {
+func (h *Host) target(t backend.Target) *pluginv1.Target {
 	p := &pluginv1.Target{
+		Network:   h.network(),
 		Requester: &pluginv1.Requester{Host: t.Requester.Host, Os: t.Requester.OS, Client: t.Requester.Client},
 	}
 	if !isEmbedded(t.BaseURL) {
@@ -43,59 +47,35 @@ func (h *Host) network() *pluginv1.Network {
 	return &pluginv1.Network{HttpsProxy: s.HTTPSProxy, NoProxy: s.NoProxy, CaFile: s.CAFile}
 }
 
-// addNetwork adds the settings for HTTPS requests to a request that names its target.
-func (h *Host) addNetwork(req any) {
-	if r, ok := req.(interface{ GetTarget() *pluginv1.Target }); ok && r.GetTarget() != nil {
-		r.GetTarget().Network = h.network()
-	}
-}
-
-func deviceCode(c *pluginv1.DeviceCode) backend.DeviceCode {
+func deviceCode(c backendapi.DeviceCode) backend.DeviceCode {
 	return backend.DeviceCode{
-		DeviceCode:      c.GetDeviceCode(),
-		UserCode:        c.GetUserCode(),
-		VerificationURL: c.GetVerificationUrl(),
-		ExpiresIn:       seconds(int64(c.GetExpiresInSeconds())),
-		PollInterval:    seconds(int64(c.GetPollIntervalSeconds())),
+		DeviceCode: c.DeviceCode, UserCode: c.UserCode, VerificationURL: c.VerificationURL,
+		ExpiresIn: seconds(c.ExpiresInSeconds), PollInterval: seconds(max(c.PollIntervalSeconds, 0)),
 	}
 }
 
-func account(id, tier, linkedAt string, expiresAt *string) (backend.Account, error) {
-	linked, err := time.Parse(time.RFC3339Nano, linkedAt)
-	if err != nil {
-		return backend.Account{}, invalid("the backend sent a linkedAt that is not a timestamp")
+func account(a backendapi.Account) backend.Account {
+	account := backend.Account{AccountID: a.AccountID, Tier: a.Tier, LinkedAt: timestamp(a.LinkedAt), Email: a.Email}
+	if a.ExpiresAt != nil {
+		account.ExpiresAt = new(timestamp(*a.ExpiresAt))
 	}
-	a := backend.Account{AccountID: id, Tier: tier, LinkedAt: linked}
-	if expiresAt != nil {
-		expires, err := time.Parse(time.RFC3339Nano, *expiresAt)
-		if err != nil {
-			return backend.Account{}, invalid("the backend sent an expiresAt that is not a timestamp")
-		}
-		a.ExpiresAt = &expires
-	}
-	return a, nil
+	return account
 }
 
-func invalid(message string) *backend.Problem {
-	return &backend.Problem{
-		Code:    backend.CodeInvalidResponse,
-		Message: message,
-		FixHint: "The backend is incompatible with this version of the service: update the service, or check " +
-			"SERVICE_BACKEND_URL.",
+func session(s backendapi.Session) backend.Session {
+	session := backend.Session{
+		SessionID: s.SessionID, Project: s.Project, Platform: s.Platform, DeviceModel: s.DeviceModel, State: s.State,
+		SessionURL: s.SessionURL, AppEndpoint: s.AppEndpoint, CreatedAt: timestamp(s.CreatedAt),
+		LastActiveAt: timestamp(s.LastActiveAt), ExpiresAt: timestamp(s.ExpiresAt), Apps: max(s.Apps, 0),
+		Pages: max(s.Pages, 0), LastSeq: s.LastSeq,
 	}
+	if s.ClosedAt != nil {
+		session.ClosedAt = timestamp(*s.ClosedAt)
+	}
+	return session
 }
 
-func session(s *pluginv1.Session) backend.Session {
-	return backend.Session{
-		SessionID: s.GetSessionId(), Project: s.GetProject(), Platform: s.GetPlatform(), DeviceModel: s.GetDeviceModel(),
-		State: s.GetState(), SessionURL: s.GetSessionUrl(), AppEndpoint: s.GetAppEndpoint(),
-		CreatedAt: timestamp(s.GetCreatedAt()), LastActiveAt: timestamp(s.GetLastActiveAt()),
-		ExpiresAt: timestamp(s.GetExpiresAt()), ClosedAt: timestamp(s.GetClosedAt()),
-		Apps: int(s.GetApps()), Pages: int(s.GetPages()), LastSeq: s.GetLastSeq(),
-	}
-}
-
-// timestamp returns the zero time for a missing or malformed s: a session is useful without it.
+// timestamp returns the time in a checked response; zero if there is none.
 func timestamp(s string) time.Time {
 	t, _ := time.Parse(time.RFC3339Nano, s)
 	return t
@@ -106,20 +86,20 @@ func problemOf(ctx context.Context, name string, err error) error {
 	st := status.Convert(err)
 	for _, d := range st.Details() {
 		if p, ok := d.(*pluginv1.Problem); ok {
-			return problem(p)
+			return fromProto(p)
 		}
 	}
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded), st.Code() == codes.DeadlineExceeded:
-		return &backend.Problem{
-			Code:      backend.CodeUnreachable,
+		return &problem.Error{
+			Code:      problem.CodeBackendUnreachable,
 			Message:   "the backend did not answer in time",
 			Retryable: true,
 			FixHint:   "Check the network and try again.",
 		}
 	case st.Code() == codes.Unimplemented:
-		return &backend.Problem{
-			Code:    backend.CodeAdapterUnavailable,
+		return &problem.Error{
+			Code:    problem.CodeAdapterUnavailable,
 			Message: "adapter " + name + " does not implement this call",
 			FixHint: "Install the service again so that all its binaries are of one version.",
 		}
@@ -127,16 +107,20 @@ func problemOf(ctx context.Context, name string, err error) error {
 	return unavailable(name, "it exited during the call", 0)
 }
 
-func problem(p *pluginv1.Problem) *backend.Problem {
-	b := &backend.Problem{
+// fromProto returns the *problem.Error of a refusal, in a *backend.AuthRequired if it has a device code.
+func fromProto(p *pluginv1.Problem) error {
+	e := &problem.Error{
 		Code: p.GetCode(), Message: p.GetMessage(), Retryable: p.GetRetryable(), FixHint: p.GetFixHint(),
 		HTTPStatus: int(p.GetHttpStatus()), RetryAfter: seconds(int64(p.GetRetryAfterSeconds())),
 		Capability: p.GetCapability(), Field: p.GetField(), Needed: p.GetNeeded(), Granted: p.GetGranted(),
-		CurrentVersion: p.GetCurrentVersion(), Untrusted: p.GetUntrusted(),
+		Untrusted: p.GetUntrusted(),
 	}
-	if c := p.GetDeviceCode(); c != nil {
-		dc := deviceCode(c)
-		b.DeviceCode = &dc
+	if e.Code == problem.CodeVersionConflict {
+		e.CurrentVersion = new(p.GetCurrentVersion())
 	}
-	return b
+	var code backendapi.DeviceCode
+	if data := p.GetDeviceCode(); data != nil && json.Unmarshal(data, &code) == nil {
+		return &backend.AuthRequired{Problem: e, DeviceCode: deviceCode(code)}
+	}
+	return e
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/driver/kinds"
+	"github.com/service-dev/service/internal/problem"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
@@ -106,7 +107,7 @@ func (h *Host) Transports() []backend.Transport {
 	return list
 }
 
-// Transport describes one transport without starting its adapter. It returns a *backend.Problem on failure.
+// Transport describes one transport without starting its adapter. It returns a *problem.Error on failure.
 func (h *Host) Transport(name string) (backend.Transport, error) {
 	a, err := h.findTransport(name)
 	if err != nil {
@@ -128,9 +129,9 @@ func (h *Host) findTransport(name string) (*adapter, error) {
 			known = append(known, a.name)
 		}
 	}
-	return nil, &backend.Problem{
-		Code:    backend.CodeUnknownTransport,
+	return nil, &problem.Error{
+		Code:    problem.CodeUnknownTransport,
 		Message: fmt.Sprintf("there is no transport %.40q; known are: %s", name, strings.Join(known, ", ")),
-		FixHint: "pass one of these, or let the person add its adapter with `servicectl plugin add PATH`",
+		FixHint: "Pass one of these, or let the user add its adapter with `servicectl plugin add PATH`.",
 	}
 }

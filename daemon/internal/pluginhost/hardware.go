@@ -2,8 +2,10 @@ package pluginhost
 
 import (
 	"net/url"
+	"strings"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/internal/problem"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
@@ -62,8 +64,9 @@ func hardwareOf(h *pluginv1.Hardware) backend.Hardware {
 		})
 	}
 	if p := h.GetProblem(); p != nil {
-		known.Problem = &backend.Problem{
-			Code: text(p.GetCode()), Message: text(p.GetMessage()), FixHint: text(p.GetFixHint()), Retryable: p.GetRetryable(),
+		known.Problem = &problem.Error{
+			Code: text(p.GetCode()), Message: text(p.GetMessage()), FixHint: sentence(text(p.GetFixHint())),
+			Retryable: p.GetRetryable(),
 		}
 	}
 	if p := h.GetPanel(); p != nil {
@@ -71,6 +74,14 @@ func hardwareOf(h *pluginv1.Hardware) backend.Hardware {
 		known.Answered = &answered
 	}
 	return known
+}
+
+// sentence ends a text of an adapter with a full stop, because other text follows it.
+func sentence(s string) string {
+	if s == "" || strings.HasSuffix(s, ".") {
+		return s
+	}
+	return s + "."
 }
 
 func panelOf(p interface {

@@ -13,6 +13,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/glasses/render/fonts"
 	"github.com/service-dev/service/internal/outbound"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/programpath"
 )
 
@@ -22,7 +23,8 @@ const (
 	HTTP  = "backendhttp"
 	// LocalSim is the adapter of LocalSimTransport: simulated glasses on this machine.
 	LocalSim = "localsim"
-	// BrowserSim is a transport adapter: the browser simulator, whose sessions a backend hosts.
+	// BrowserSim is a transport adapter: the browser simulator, whose sessions a backend hosts. The embedded backend's
+	// sessions need only its own adapter.
 	BrowserSim = "browsersim"
 	// RealDevice is the adapter of RealDeviceTransport: real glasses over Bluetooth LE.
 	RealDevice = "realdevice"
@@ -68,7 +70,7 @@ type Options struct {
 	// Outbound returns the settings for HTTPS requests. Explain adds to the failure of a call to url which setting of
 	// the caller would help. Both are optional.
 	Outbound func() outbound.Settings
-	Explain  func(ctx context.Context, url string, p *backend.Problem)
+	Explain  func(ctx context.Context, url string, p *problem.Error)
 	// Elsewhere reports whether the next daemon would be started from a folder other than Dir.
 	Elsewhere func() bool
 	// ProbeEvery is the interval at which an adapter with a call in progress is probed, 2 s by default. ProbeWait is

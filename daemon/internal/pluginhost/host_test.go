@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/internal/problem"
 )
 
 func TestCallOverRealAdapter(t *testing.T) {
@@ -52,7 +53,7 @@ func TestRefusalsAreTyped(t *testing.T) {
 	}))
 	defer srv.Close()
 	_, err := h.PollDeviceToken(t.Context(), backend.Target{BaseURL: srv.URL, InstallID: "inst_1"}, "sdc_x")
-	if p := code(t, err); p.Code != backend.CodeRateLimited || p.RetryAfter != 7*time.Second || !p.Retryable ||
+	if p := code(t, err); p.Code != problem.CodeRateLimited || p.RetryAfter != 7*time.Second || !p.Retryable ||
 		p.HTTPStatus != 429 {
 		t.Fatalf("problem: %+v", p)
 	}
@@ -95,7 +96,7 @@ func TestFilesThatMustNotRun(t *testing.T) {
 			h, _ := serve(t, dir)
 			_, err := h.Health(t.Context(), backend.Target{BaseURL: "http://127.0.0.1:1", InstallID: "i"})
 			p := code(t, err)
-			if p.Code != backend.CodeAdapterUnavailable || p.Retryable || p.FixHint == "" {
+			if p.Code != problem.CodeAdapterUnavailable || p.Retryable || p.FixHint == "" {
 				t.Fatalf("problem: %+v", p)
 			}
 			got := h.Plugins()[0]

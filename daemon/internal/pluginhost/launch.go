@@ -43,10 +43,9 @@ type instance struct {
 	name   string // the adapter's name
 	client *plugin.Client
 	proc   *process // set during the start; other goroutines read it only after launch has returned
-	// rpc is set only for a backend adapter; transport, sessions and describes only for a transport adapter.
+	// rpc is set for a backend adapter and for browsersim; transport and describes only for a transport adapter.
 	rpc       pluginv1.BackendClient
 	transport pluginv1.TransportClient
-	sessions  pluginv1.HostedSessionsClient
 	describes *backend.Transport
 	about     *pluginv1.DescribeResponse
 	conn      *grpc.ClientConn
@@ -229,7 +228,10 @@ func (h *Host) describeTransport(ctx context.Context, a *adapter, client plugin.
 	if err := inst.dispense(client, pluginv1.TransportPlugin); err != nil {
 		return err
 	}
-	inst.transport, inst.sessions = pluginv1.NewTransportClient(inst.conn), pluginv1.NewHostedSessionsClient(inst.conn)
+	inst.transport = pluginv1.NewTransportClient(inst.conn)
+	if a.name == BrowserSim {
+		inst.rpc = pluginv1.NewBackendClient(inst.conn)
+	}
 	req := &pluginv1.DescribeTransportRequest{}
 	if a.added == nil {
 		req.ConfigDir = []byte(h.opts.ConfigDir)

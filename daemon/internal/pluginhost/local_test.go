@@ -1,12 +1,14 @@
 package pluginhost
 
 import (
+	"errors"
 	"os"
 	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // isActivation reports whether a page is the activation page of the embedded backend at url, under the pages' own host.
@@ -42,11 +44,12 @@ func TestEmbeddedBackend(t *testing.T) {
 		t.Errorf("%d codes are pending, want 1", pending)
 	}
 	_, err = h.Account(t.Context(), backend.Target{BaseURL: "embedded:other", Bearer: "svc_x"})
-	if p := code(t, err); p.Code != backend.CodeAuthRequired || p.HTTPStatus != 0 {
+	if p := code(t, err); p.Code != problem.CodeAuthRequired || p.HTTPStatus != 0 {
 		t.Fatalf("a token was sent to another instance: %+v", p)
 	}
 	_, err = h.Account(t.Context(), backend.Target{BaseURL: id, InstallID: "inst_abcd"})
-	if p := code(t, err); p.Code != backend.CodeAuthRequired || p.DeviceCode == nil || p.HTTPStatus != 401 {
+	if p := code(t, err); p.Code != problem.CodeAuthRequired || !errors.As(err, new(*backend.AuthRequired)) ||
+		p.HTTPStatus != 401 {
 		t.Fatalf("unlinked: %+v", p)
 	}
 	old := h.Plugins()[1].PID

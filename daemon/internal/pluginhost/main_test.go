@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/test/reaper"
 )
 
@@ -176,9 +176,9 @@ func healthy(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, `{"ok":true,"service":"fake","version":"1"}`)
 }
 
-func code(t *testing.T, err error) *backend.Problem {
+func code(t *testing.T, err error) *problem.Error {
 	t.Helper()
-	var p *backend.Problem
+	var p *problem.Error
 	if !errors.As(err, &p) {
 		t.Fatalf("want a problem, got %v", err)
 	}

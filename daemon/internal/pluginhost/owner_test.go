@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // An adapter that another user could replace is not run. The refusal names the path, its mode and the command that
@@ -27,26 +28,26 @@ func TestAnAdapterThatOthersCouldReplaceIsRefused(t *testing.T) {
 	}{
 		{name: "as it was installed", path: ".", mode: 0o755},
 		{name: "a sticky folder above", path: ".", mode: 0o777 | os.ModeSticky},
-		{name: "another's sticky folder above", path: ".", mode: 0o777 | os.ModeSticky, own: true, uid: nobody,
+		{name: "another's sticky folder above", path: ".", mode: 0o777 | os.ModeSticky, own: true, uid: unusedUID,
 			fix: "sudo chown", said: "belongs to user 65534"},
 		{name: "a folder above that all may write", path: ".", mode: 0o777, fix: "chmod o-w", said: "mode 0777"},
 		{name: "the folder", path: "bin", mode: 0o757, fix: "chmod o-w", said: "mode 0757"},
 		{name: "the folder, sticky", path: "bin", mode: 0o777 | os.ModeSticky, fix: "chmod o-w", said: "mode 0777"},
 		{name: "the binary", path: "bin/" + program, mode: 0o757, fix: "chmod o-w", said: "mode 0757"},
 		{name: "the manifest", path: "bin/" + Manifest, mode: 0o646, fix: "chmod o-w", said: "mode 0646"},
-		{name: "another's folder above", path: ".", mode: 0o755, own: true, uid: nobody, fix: "sudo chown",
+		{name: "another's folder above", path: ".", mode: 0o755, own: true, uid: unusedUID, fix: "sudo chown",
 			said: "belongs to user 65534"},
-		{name: "another's folder", path: "bin", mode: 0o755, own: true, uid: nobody, fix: "sudo chown",
+		{name: "another's folder", path: "bin", mode: 0o755, own: true, uid: unusedUID, fix: "sudo chown",
 			said: "belongs to user 65534"},
-		{name: "another's binary", path: "bin/" + program, mode: 0o755, own: true, uid: nobody, fix: "sudo chown",
+		{name: "another's binary", path: "bin/" + program, mode: 0o755, own: true, uid: unusedUID, fix: "sudo chown",
 			said: "belongs to user 65534"},
-		{name: "another's manifest", path: "bin/" + Manifest, mode: 0o644, own: true, uid: nobody, fix: "sudo chown",
+		{name: "another's manifest", path: "bin/" + Manifest, mode: 0o644, own: true, uid: unusedUID, fix: "sudo chown",
 			said: "belongs to user 65534"},
-		{name: "a group of others", path: "bin/" + program, mode: 0o775, own: true, gid: nobody, fix: "chmod g-w",
+		{name: "a group of others", path: "bin/" + program, mode: 0o775, own: true, gid: unusedUID, fix: "chmod g-w",
 			said: "group 65534"},
-		{name: "a folder of others' group", path: "bin", mode: 0o775, own: true, gid: nobody, fix: "chmod g-w",
+		{name: "a folder of others' group", path: "bin", mode: 0o775, own: true, gid: unusedUID, fix: "chmod g-w",
 			said: "group 65534"},
-		{name: "a group of others that may only read", path: "bin/" + program, mode: 0o755, own: true, gid: nobody},
+		{name: "a group of others that may only read", path: "bin/" + program, mode: 0o755, own: true, gid: unusedUID},
 		{name: "one's own group", path: "bin/" + program, mode: 0o775},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -78,12 +79,12 @@ func TestAnAdapterThatOthersCouldReplaceIsRefused(t *testing.T) {
 			p := code(t, err)
 			wrong := h.Check()[HTTP]
 			if c.fix == "" {
-				if p.Code == backend.CodeAdapterUnavailable || wrong != nil {
+				if p.Code == problem.CodeAdapterUnavailable || wrong != nil {
 					t.Errorf("%+v, %v", p, wrong)
 				}
 				return
 			}
-			if p.Code != backend.CodeAdapterUnavailable || !strings.Contains(p.Message, path+" (mode") ||
+			if p.Code != problem.CodeAdapterUnavailable || !strings.Contains(p.Message, path+" (mode") ||
 				!strings.Contains(p.Message, c.said) ||
 				!strings.Contains(p.FixHint, c.fix) || !strings.Contains(p.FixHint, path) {
 				t.Errorf("%+v", p)

@@ -11,7 +11,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
-	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Rules for detecting a process that is suspended or hangs. A slow backend does not count, because the adapter itself
@@ -89,9 +89,9 @@ func (i *instance) isAtFault(unanswered bool) bool {
 }
 
 // stuckProblem returns the problem for a call to a stuck adapter.
-func stuckProblem(name string) *backend.Problem {
-	return &backend.Problem{
-		Code:      backend.CodeAdapterUnavailable,
+func stuckProblem(name string) *problem.Error {
+	return &problem.Error{
+		Code:      problem.CodeAdapterUnavailable,
 		Message:   fmt.Sprintf("adapter %s %v and is being replaced", name, errStuck),
 		Retryable: true,
 		FixHint:   "Try again in a moment. `servicectl plugin list` shows the adapter.",

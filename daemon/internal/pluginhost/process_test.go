@@ -147,14 +147,14 @@ func TestDaemonKilled(t *testing.T) {
 	eventually(t, "the adapter's exit", func() bool { return gone(pid) })
 }
 
-// nobody is the id of a user who owns no files on this system.
-const nobody = 65534
+// unusedUID is a user id that owns no files on this system.
+const unusedUID = 65534
 
 // asNobody runs this test binary as another user and returns its output. It passes the paths in a variable that
 // TestMain reads.
 func asNobody(t *testing.T, variable string, paths []string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "n") // a directory that the user nobody can read
+	dir, err := os.MkdirTemp("/tmp", "n") // a directory that the user unusedUID can read
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func asNobody(t *testing.T, variable string, paths []string) string {
 	write(t, filepath.Join(dir, "self"), self, 0o755)
 	cmd := exec.Command(filepath.Join(dir, "self"))
 	cmd.Dir, cmd.Env = "/", []string{variable + "=" + strings.Join(paths, ",")}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: unusedUID, Gid: unusedUID}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)

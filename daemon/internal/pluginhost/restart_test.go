@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // A call whose adapter is killed ends with a typed error at once. The adapter is restarted, and its status
@@ -39,7 +40,7 @@ func TestKilledInMidCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := code(t, <-result)
-	if took := time.Since(begin); took > 20*time.Second || p.Code != backend.CodeAdapterUnavailable || !p.Retryable {
+	if took := time.Since(begin); took > 20*time.Second || p.Code != problem.CodeAdapterUnavailable || !p.Retryable {
 		t.Fatalf("after %v: %+v", took, p)
 	}
 	// The adapter is restarted without a call, and calls wait for it.
@@ -74,7 +75,7 @@ func TestBreakerOpens(t *testing.T) {
 		eventually(t, "the crash is noticed", func() bool { return h.Plugins()[0].PID != pid })
 	}
 	_, err := h.Health(t.Context(), target)
-	if p := code(t, err); p.Code != backend.CodeAdapterUnavailable || p.RetryAfter < 30*time.Second {
+	if p := code(t, err); p.Code != problem.CodeAdapterUnavailable || p.RetryAfter < 30*time.Second {
 		t.Fatalf("problem: %+v", p)
 	}
 	broken := h.Plugins()[0]
@@ -96,8 +97,8 @@ func TestMovedClockKeepsNobodyWaiting(t *testing.T) {
 	a.status.State, a.resume = Backoff, time.Now().Add(breakerPause)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	var p *backend.Problem
-	if _, _, err := a.get(ctx); !errors.As(err, &p) || p.Code != backend.CodeAdapterUnavailable ||
+	var p *problem.Error
+	if _, _, err := a.get(ctx); !errors.As(err, &p) || p.Code != problem.CodeAdapterUnavailable ||
 		p.RetryAfter < breakerPause/2 {
 		t.Errorf("got %v", err)
 	}
@@ -110,13 +111,13 @@ func TestLastingCauseIsNotToBeTriedAgain(t *testing.T) {
 	a := newAdapter(&Host{now: time.Now, life: t.Context()}, "x")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	a.backOff(ended, fmt.Errorf("starting: %w", &backend.Problem{Code: backend.CodeAdapterUnavailable,
+	a.backOff(ended, fmt.Errorf("starting: %w", &problem.Error{Code: problem.CodeAdapterUnavailable,
 		Message: "the key is lost", FixHint: "bring it back"}))
 	if p := a.unavailable(); p.Retryable || p.RetryAfter != 0 || p.FixHint != "bring it back" ||
 		!strings.Contains(p.Message, "the key is lost") {
 		t.Errorf("%+v", p)
 	}
-	for _, passing := range []error{errors.New("killed"), &backend.Problem{Message: "the disk is full", Retryable: true}} {
+	for _, passing := range []error{errors.New("killed"), &problem.Error{Message: "the disk is full", Retryable: true}} {
 		a.backOff(ended, passing)
 		if p := a.unavailable(); !p.Retryable || p.FixHint == "bring it back" ||
 			!strings.Contains(p.Message, passing.Error()) {

@@ -21,7 +21,7 @@ const (
 )
 
 // Scan searches for real glasses for a time from 1 s to 60 s and returns at most 64 pairs, in the order in which they
-// were found. It returns a *backend.Problem or ctx's error on failure.
+// were found. It returns a *problem.Error or ctx's error on failure.
 func (h *Host) Scan(ctx context.Context, length time.Duration) ([]backend.FoundPair, error) {
 	a, err := h.findTransport(RealDevice)
 	if err != nil {

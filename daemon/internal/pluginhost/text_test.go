@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -50,7 +51,7 @@ func TestTextsThatAreNotUTF8(t *testing.T) {
 	_, _, err := h.CreateSession(t.Context(), backend.Target{BaseURL: "http://127.0.0.1:1/\xff", InstallID: "inst_1",
 		Requester: backend.Requester{Host: "h\xff"}},
 		backendapi.SessionRequest{Project: "p\xff"})
-	if p := code(t, err); p.Code != backend.CodeUnreachable || !p.Retryable {
+	if p := code(t, err); p.Code != problem.CodeBackendUnreachable || !p.Retryable {
 		t.Errorf("%+v", p)
 	}
 }

@@ -39,7 +39,7 @@ type attachment struct {
 
 // Attach attaches a session's glasses through the named transport adapter, which it starts if necessary. ctx applies
 // only to the opening; the glasses stay attached until Close, or until the adapter or the host stops. It returns a
-// *backend.Problem or ctx's error on failure.
+// *problem.Error or ctx's error on failure.
 func (h *Host) Attach(ctx context.Context, name string, open backend.TransportOpen) (backend.Glasses, error) {
 	request, err := openRequest(open)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/internal/problem"
 )
 
 func attach(t *testing.T, h *Host, virtual bool) backend.Glasses {
@@ -107,14 +108,14 @@ func TestGlassesGoWithTheirAdapter(t *testing.T) {
 	proc, _ := os.FindProcess(h.Plugins()[2].PID)
 	_ = proc.Kill()
 	_, _, err := g.Receive(t.Context())
-	if p := code(t, err); p.Code != backend.CodeAdapterUnavailable || !p.Retryable {
+	if p := code(t, err); p.Code != problem.CodeAdapterUnavailable || !p.Retryable {
 		t.Errorf("%+v", p)
 	}
 	eventually(t, "Send fails", func() bool {
 		err = g.Send([]byte("{}"), false)
 		return err != nil
 	})
-	if p := code(t, err); p.Code != backend.CodeAdapterUnavailable {
+	if p := code(t, err); p.Code != problem.CodeAdapterUnavailable {
 		t.Errorf("%+v", p)
 	}
 	var again backend.Glasses
@@ -125,10 +126,10 @@ func TestGlassesGoWithTheirAdapter(t *testing.T) {
 	ask(t, again, "display.clear", "a", "{}", nil)
 	_ = again.Close()
 	_ = again.Close()
-	if _, _, err := again.Receive(t.Context()); code(t, err).Code != backend.CodeAdapterUnavailable {
+	if _, _, err := again.Receive(t.Context()); code(t, err).Code != problem.CodeAdapterUnavailable {
 		t.Errorf("Receive after Close: %v, want adapter_unavailable", err)
 	}
-	if err := again.Send(nil, false); code(t, err).Code != backend.CodeAdapterUnavailable {
+	if err := again.Send(nil, false); code(t, err).Code != problem.CodeAdapterUnavailable {
 		t.Errorf("Send after Close: %v, want adapter_unavailable", err)
 	}
 }
@@ -137,7 +138,7 @@ func TestAttachIsRefused(t *testing.T) {
 	t.Parallel()
 	h, _ := serve(t, install(t))
 	_, err := h.Attach(t.Context(), HTTP, backend.TransportOpen{})
-	if p := code(t, err); p.Code != backend.CodeUnknownTransport || !strings.Contains(p.Message, LocalSim) {
+	if p := code(t, err); p.Code != problem.CodeUnknownTransport || !strings.Contains(p.Message, LocalSim) {
 		t.Errorf("attaching to a backend's adapter: %+v, want unknown_transport and the names of the known ones", p)
 	}
 	_, err = h.Attach(t.Context(), LocalSim, backend.TransportOpen{DeviceModel: "x"})
@@ -158,7 +159,7 @@ func TestAttachIsRefused(t *testing.T) {
 	write(t, filepath.Join(dir, program), []byte("another"), 0o755)
 	other, _ := serve(t, dir)
 	_, err = other.Attach(t.Context(), LocalSim, backend.TransportOpen{DeviceModel: "even_g1"})
-	if p := code(t, err); p.Code != backend.CodeAdapterUnavailable || !strings.Contains(p.Message, "checksum") {
+	if p := code(t, err); p.Code != problem.CodeAdapterUnavailable || !strings.Contains(p.Message, "checksum") {
 		t.Errorf("a replaced binary: %+v, want a wrong checksum", p)
 	}
 }
@@ -175,7 +176,7 @@ func TestNobodyReceives(t *testing.T) {
 			break
 		}
 	}
-	if p := code(t, err); p.Code != backend.CodeAdapterUnavailable {
+	if p := code(t, err); p.Code != problem.CodeAdapterUnavailable {
 		t.Errorf("got %+v, want adapter_unavailable", p)
 	}
 	other := attach(t, h, true)

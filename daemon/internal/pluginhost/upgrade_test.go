@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/programpath"
 )
 
@@ -45,11 +46,11 @@ func TestMismatchOfYoungFilesIsRetryable(t *testing.T) {
 			srv := httptest.NewServer(http.HandlerFunc(healthy))
 			defer srv.Close()
 			target := backend.Target{BaseURL: srv.URL, InstallID: "i"}
-			ask := func() *backend.Problem {
+			ask := func() *problem.Error {
 				_, err := h.Health(t.Context(), target)
 				return code(t, err)
 			}
-			if p := ask(); !p.Retryable || p.Code != backend.CodeAdapterUnavailable || p.RetryAfter <= 0 ||
+			if p := ask(); !p.Retryable || p.Code != problem.CodeAdapterUnavailable || p.RetryAfter <= 0 ||
 				!strings.Contains(p.Message, "an upgrade is being installed") || !strings.Contains(p.FixHint, "Try again") {
 				t.Errorf("in the middle of the upgrade: %+v, want a retryable error", p)
 			}

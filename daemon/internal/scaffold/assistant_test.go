@@ -125,40 +125,40 @@ var refusals = []struct {
 	{"cap", func(c *gatewayCall) { c.refuse(402, "cap_reached", "the cap is reached", "") },
 		"cap_reached", "raise the cap", 0},
 	{"reserved", func(c *gatewayCall) { c.refuse(429, "credit_reserved", "reserved", "2") },
-		"credit_reserved", "ask again", 2000},
-	{"busy", func(c *gatewayCall) { c.refuse(503, "provider_busy", "busy", "5") }, "provider_busy", "ask again", 5000},
+		"credit_reserved", "Ask again", 2000},
+	{"busy", func(c *gatewayCall) { c.refuse(503, "provider_busy", "busy", "5") }, "provider_busy", "Ask again", 5000},
 	{"new code", func(c *gatewayCall) { c.refuse(400, "odd_request", "odd", "Wed, 21 Oct") },
-		"odd_request", "change the request", 0},
+		"odd_request", "Change the request", 0},
 	{"revoked", func(c *gatewayCall) { c.refuse(401, "invalid_key", "over", "") }, "invalid_key", "session", 0},
 	{"no envelope", func(c *gatewayCall) {
 		c.w.WriteHeader(502)
 		c.send("<html>")
 		c.ended <- false
-	}, "gateway_error", "ask again", 0},
+	}, "gateway_error", "Ask again", 0},
 	{"error inside", func(c *gatewayCall) {
 		c.text("Gr")
 		c.send("data: {\"error\":{\"code\":\"provider_error\",\"message\":\"the answer broke off\"}}\n\n")
 		c.ended <- true
-	}, "provider_error", "ask again", 0},
+	}, "provider_error", "Ask again", 0},
 	{"cut", func(c *gatewayCall) {
 		c.text("Gr")
 		c.ended <- true
-	}, "answer_broken", "ask again", 0},
+	}, "answer_broken", "Ask again", 0},
 	{"early end", func(c *gatewayCall) {
 		c.text("Gr")
 		c.ended <- false
-	}, "answer_broken", "ask again", 0},
+	}, "answer_broken", "Ask again", 0},
 	{"not JSON", func(c *gatewayCall) {
 		c.send("data: {\"choices\":[\n\n")
 		c.ended <- false
-	}, "bad_answer", "ask again", 0},
+	}, "bad_answer", "Ask again", 0},
 	{"other shape", func(c *gatewayCall) {
 		c.delta(`{"tool_calls":[{"index":7,"function":{"name":"weather"}}]}`)
 		c.ended <- false
-	}, "bad_answer", "ask again", 0},
+	}, "bad_answer", "Ask again", 0},
 	{"too long", func(c *gatewayCall) {
 		_, _ = io.WriteString(c.w, "data: "+strings.Repeat("x", 2<<20)+"\n\n") // fails if the app disconnects in the middle
-	}, "bad_answer", "ask again", 0},
+	}, "bad_answer", "Ask again", 0},
 }
 
 func TestAssistant_NamesRefusals(t *testing.T) {
@@ -208,7 +208,7 @@ func TestAssistant_RefusesWithoutGateway(t *testing.T) {
 	}{
 		{nil, "no_gateway", "assistantScript"},
 		{&glasses.Gateway{URL: "http://" + unusedAddress(t) + "/v1", Token: gatewayToken}, "gateway_unreachable",
-			"ask again"},
+			"Ask again"},
 		{&glasses.Gateway{URL: moved.URL + "/v1", Token: gatewayToken}, "gateway_", ""},
 	} {
 		t.Run(test.code, func(t *testing.T) {

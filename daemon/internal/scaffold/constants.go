@@ -38,7 +38,7 @@ var (
 var plainWords = []string{"for", "in", "if", "else", "await", "try", "as", "new", "const", "let", "this", "self",
 	"string", "true", "false", "True", "False", "None", "null", "nil", "ctx", "it"}
 
-// constants records the constants that a file defines, and the names under which it imports others.
+// constants records the constants that a file defines, and the names by which it imports others.
 func (in *inspector) constants(name, text string) {
 	line, counted := 1, 0
 	for _, m := range constantPattern().FindAllStringSubmatchIndex(text, maxConstants) {
@@ -97,7 +97,7 @@ func phraseStrings(text string) []quoted {
 	return all
 }
 
-// announced records a call that announces phrases by a name or by the result of a function.
+// announced records a call whose argument is the name of a constant or the result of a function.
 func (in *inspector) announced(arguments string, at Use) {
 	written := stringPattern().MatchString(arguments)
 	arguments = stringPattern().ReplaceAllString(arguments, "")
@@ -152,8 +152,8 @@ func (in *inspector) resolve() {
 	}
 }
 
-// constantOf returns the constant with this name in a file. If the file does not define it, constantOf returns the
-// project's only constant with this name.
+// constantOf returns the constant called name in a file. If the file does not define it, constantOf returns the
+// project's only constant called name.
 func (in *inspector) constantOf(name, file string) (constant, bool) {
 	if original, ok := in.aliases[file+" "+name]; ok {
 		name = original

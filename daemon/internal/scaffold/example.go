@@ -7,16 +7,17 @@ import (
 	"strings"
 
 	"github.com/service-dev/service/glasses/guide"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Example is a complete app that uses the generated module.
 type Example struct {
 	Language string
 	Topic    string
-	Name     string // the file's name, in the folder that contains the module's folder
+	Name     string // the file's name, in the directory that contains the module's directory
 	Code     string
 	Topics   []ExampleTopic
-	// Capabilities are the capabilities that the module must have.
+	// Capabilities are the capabilities that the module must support.
 	Capabilities []string
 	Run          string // how to start it; the session's address and secret file must be in the environment
 }
@@ -50,7 +51,7 @@ func ExampleTopics() []ExampleTopic {
 	}
 }
 
-// ExampleTopicIDs lists the ids of ExampleTopics.
+// ExampleTopicIDs lists the IDs of ExampleTopics.
 func ExampleTopicIDs() []string {
 	var ids []string
 	for _, topic := range ExampleTopics() {
@@ -68,17 +69,17 @@ var exampleFiles = map[string]struct{ ext, run string }{
 		"Xcode project)"},
 }
 
-// ExampleOf returns the example of a topic in a language. It returns an *Error on failure.
+// ExampleOf returns the example of a topic in a language. It returns a *problem.Error on failure.
 func ExampleOf(language, topic string) (Example, error) {
 	kind, ok := exampleFiles[language]
 	if !ok {
-		return Example{}, &Error{CodeInvalidRequest, "language is not one of " + strings.Join(Languages(), ", "),
-			"for another language search the documentation for \"protocol\" and write a client: it is JSON over a WebSocket"}
+		return Example{}, problem.New(problem.CodeInvalidRequest, "language must be one of "+strings.Join(Languages(), ", "),
+			"Pass one of these, or search the documentation for \"protocol\" and write a client: it is JSON over a WebSocket.")
 	}
 	i := slices.IndexFunc(ExampleTopics(), func(t ExampleTopic) bool { return t.ID == topic })
 	if i < 0 {
-		return Example{}, &Error{CodeUnknownExample, "there is no example for this topic",
-			"topics are " + strings.Join(ExampleTopicIDs(), ", ")}
+		return Example{}, problem.New(problem.CodeUnknownExample, "there is no example for this topic",
+			"Pass one of these topics: "+strings.Join(ExampleTopicIDs(), ", ")+".")
 	}
 	name := topic + kind.ext
 	code, err := examples.ReadFile(path.Join("examples", language, name))

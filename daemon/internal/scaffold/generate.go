@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/service-dev/service/glasses/guide"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Version is the version of the generated module. It increases with every change that an app could notice.
@@ -29,29 +30,15 @@ func Languages() []string { return []string{TypeScript, Python, Kotlin, Swift} }
 // Request describes the requested module.
 type Request struct {
 	Language string
-	// Capabilities are ids from guide.Capabilities; time is always included. Empty means display and input.
+	// Capabilities are IDs from guide.Capabilities; time is always included. Empty means display and input.
 	Capabilities []string
 }
 
-// File is one file of a module. Name contains no folder.
+// File is one file of a module. Name contains no directory.
 type File struct {
 	Name string
 	Data []byte
 }
-
-// Error is a refusal. Callers branch on Code.
-type Error struct{ Code, Message, FixHint string }
-
-// Error returns the message without the code.
-func (e *Error) Error() string { return e.Message }
-
-// Codes of an Error.
-const (
-	CodeInvalidRequest = "invalid_request"
-	CodeDrift          = "generated_file_changed" // a generated file was changed by hand
-	CodeFolder         = "folder_unusable"
-	CodeUnknownExample = "unknown_example"
-)
 
 //go:embed templates
 var templates embed.FS
@@ -62,8 +49,8 @@ var moduleNames = map[string]string{TypeScript: "glasses.ts", Python: "glasses.p
 // Normalise checks a request and returns its canonical form: capabilities in the guide's order, once each, with time.
 func Normalise(r Request) (Request, error) {
 	if !slices.Contains(Languages(), r.Language) {
-		return r, &Error{CodeInvalidRequest, "language is not one of " + strings.Join(Languages(), ", "),
-			"pass the language of the app; other languages speak the protocol themselves"}
+		return r, problem.New(problem.CodeInvalidRequest, "language must be one of "+strings.Join(Languages(), ", "),
+			"Pass the language of the app; other languages speak the protocol themselves.")
 	}
 	asked := r.Capabilities
 	if len(asked) == 0 {
@@ -71,8 +58,8 @@ func Normalise(r Request) (Request, error) {
 	}
 	for _, id := range asked {
 		if _, ok := guide.CapabilityOf(id); !ok {
-			return r, &Error{CodeInvalidRequest, fmt.Sprintf("capability %q is not known", id),
-				"capabilities are " + strings.Join(guide.CapabilityIDs(), ", ")}
+			return r, problem.New(problem.CodeInvalidRequest, fmt.Sprintf("capability %q is unknown", id),
+				"Pass one of these: "+strings.Join(guide.CapabilityIDs(), ", ")+".")
 		}
 	}
 	r.Capabilities = nil
@@ -112,8 +99,8 @@ func Generate(r Request) ([]File, error) {
 }
 
 // A loader lets TypeScript code import the module as glasses.js, the name that tsc expects by default, before any
-// JavaScript exists: Node runs TypeScript and looks for that file. A build may replace the loader, so no manifest
-// contains its checksum.
+// JavaScript exists: Node runs TypeScript and looks for that file. A build may replace the loader, so manifests
+// do not contain its checksum.
 const (
 	loaderName = "glasses.js"
 	loader     = "// " + generatedBy + `with this file Node runs the module without a build; tsc may replace it.

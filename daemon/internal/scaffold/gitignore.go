@@ -15,25 +15,25 @@ const (
 )
 
 // gitIgnore determines which files version control ignores, as git does, from the project's .gitignore files and
-// .git/info/exclude. It ignores the user's own settings and files above the project.
+// .git/info/exclude. It does not read the user's own settings or files above the project.
 type gitIgnore struct {
 	byFolder map[string][]ignorePattern
 	patterns int
 	bytes    int
-	// index is the index of the repository whose root is the project folder. It contains uncompressed paths (versions 2
-	// and 3 of the format; git's default).
+	// index is the index of the repository whose root is the project directory. It contains uncompressed paths
+	// (versions 2 and 3 of the format; git's default).
 	index []byte
 }
 
 // ignorePattern is a line of a .gitignore file.
 type ignorePattern struct {
-	segments   []string // of the path below its folder; one segment that is not anchored also matches in subfolders
+	segments   []string // of the path below its directory; one segment that is not anchored also matches in subdirectories
 	isAnchored bool
 	isNegated  bool
 	isFolder   bool // matches only folders
 }
 
-// add adds the lines of the .gitignore file in a folder.
+// add adds the lines of the .gitignore file in a directory.
 func (g *gitIgnore) add(folder string, data []byte) {
 	if g.bytes += len(data); g.bytes > maxIgnores {
 		return
@@ -61,12 +61,12 @@ func (g *gitIgnore) add(folder string, data []byte) {
 	}
 }
 
-// ignores reports whether a file or folder is ignored and not tracked.
+// ignores reports whether a file or directory is ignored and not tracked.
 func (g *gitIgnore) ignores(name string, isFolder bool) bool {
 	return g.names(name, isFolder) && !g.tracks(name, isFolder)
 }
 
-// names reports whether patterns ignore a file or folder, or one of its parent folders.
+// names reports whether patterns ignore a file or directory, or one of its parent directories.
 func (g *gitIgnore) names(name string, isFolder bool) bool {
 	for i := range len(name) {
 		if name[i] == '/' && g.matches(name[:i], true) {
@@ -76,7 +76,8 @@ func (g *gitIgnore) names(name string, isFolder bool) bool {
 	return g.matches(name, isFolder)
 }
 
-// matches applies the patterns of the nearest folder first. Within a file, the last matching pattern counts.
+// matches applies the patterns of the nearest directory first. Within a file, the last matching pattern
+// applies.
 func (g *gitIgnore) matches(name string, isFolder bool) bool {
 	for dir := path.Dir(name); ; dir = path.Dir(dir) {
 		below := strings.Split(strings.TrimPrefix(name, dir+"/"), "/")
@@ -120,7 +121,7 @@ func matchSegments(pattern, name []string) bool {
 	return err == nil && isMatch && matchSegments(pattern[1:], name[1:])
 }
 
-// tracks reports whether the index contains a file, or any file in a folder.
+// tracks reports whether the index contains a file, or any file in a directory.
 func (g *gitIgnore) tracks(name string, isFolder bool) bool {
 	wanted := []byte(name + "\x00")
 	if isFolder {
@@ -131,8 +132,7 @@ func (g *gitIgnore) tracks(name string, isFolder bool) bool {
 		if at < 0 {
 			return false
 		}
-		// The length of the whole path precedes it in the index, so that a match with the end of another path does not
-		// count.
+		// The length of the whole path precedes it in the index, which rules out a match with the end of another path.
 		if end := bytes.IndexByte(rest[at:], 0); at >= 2 && end == int(rest[at-2]&0x0f)<<8|int(rest[at-1]) {
 			return true
 		}

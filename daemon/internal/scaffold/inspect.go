@@ -11,6 +11,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/glasses/guide"
 	contract "github.com/service-dev/service/internal/clientio"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Limits on reading a project.
@@ -33,16 +34,17 @@ type Inspection struct {
 	Languages []LanguageUse
 	Modules   []ModuleState
 	Pages     []FileState // the project's copies of the connection page
-	// Commands lists where the app's own files use commands of the module.
+	// Commands lists the places where the app's own files use commands of the module.
 	Commands     []Use
 	Capabilities []string // of the used commands and events
 	Phrases      []Use
-	// UnknownPhrases lists where the app announces phrases by a name that is not defined in its files.
+	// UnknownPhrases lists the places where the app announces phrases by a name that its files do not
+	// define.
 	UnknownPhrases []Use
 	Declared       []Declared
 	Keys           []KeyState
 	FilesRead      int
-	// Truncated reports whether the project has more files than were read.
+	// Truncated is set if the project has more files than were read.
 	Truncated bool
 
 	lineFindings []lineFinding // problems of single lines
@@ -61,8 +63,8 @@ type ModuleState struct {
 	Version      string      `json:"version"`
 	Capabilities []string    `json:"capabilities"`
 	Files        []FileState `json:"files"`
-	// FromExample reports whether the module came with an example. It then has no key and no project, and is not listed
-	// in a manifest.
+	// FromExample is set if the module came with an example. It then has no key and no project, and no manifest lists
+	// it.
 	FromExample bool `json:"fromExample"`
 }
 
@@ -89,20 +91,20 @@ type Declared struct {
 // KeyState is the state of a project key's file.
 type KeyState struct {
 	Path string `json:"path"`
-	// Ignored reports whether a .gitignore pattern matches the file, Tracked whether version control tracks it
-	// nevertheless, and Private whether only its owner may read it.
+	// Ignored is set if a .gitignore pattern matches the file, Tracked if version control tracks it
+	// nevertheless, and Private if only its owner may read it.
 	Ignored bool `json:"ignored"`
 	Tracked bool `json:"tracked"`
 	Private bool `json:"private"`
 }
 
-// lineFinding is a problem in a single line, before it becomes a finding.
+// lineFinding is a problem in a single line, from which a Finding is made.
 type lineFinding struct {
 	code, file, word string
 	line             int
 }
 
-// ignoredFolders lists folders that contain no files of the app itself.
+// ignoredFolders lists directories that contain no files of the app itself.
 var ignoredFolders = []string{".git", "node_modules", ".venv", "venv", "__pycache__", "build", "dist", "out", ".gradle",
 	".build", "Pods", "DerivedData", ".idea", "target", "vendor", ".next", ".nuxt", ".output", ".svelte-kit", ".angular",
 	".turbo", ".vercel", ".expo", ".dart_tool", "coverage", ".tox", ".mypy_cache", ".pytest_cache", "site-packages"}
@@ -112,11 +114,12 @@ var extensions = map[string]string{".ts": TypeScript, ".tsx": TypeScript, ".mts"
 	".jsx": "javascript", ".mjs": "javascript", ".cjs": "javascript",
 	".py": Python, ".kt": Kotlin, ".swift": Swift, ".go": "go", ".java": "java", ".rs": "rust"}
 
-// Inspect reads a project folder, within limits. It does not write files or follow symbolic links, and its result
-// contains no secret.
+// Inspect reads a project directory, within limits. It does not write files or follow symbolic links, and its
+// result contains no secret.
 func Inspect(ctx context.Context, files clientio.Files, root string) (Inspection, error) {
 	if !filepath.IsAbs(root) {
-		return Inspection{}, &Error{CodeFolder, "the folder is not known", "pass dir, or call from the project's folder"}
+		return Inspection{}, problem.New(problem.CodeFolderUnusable, "the folder is not known",
+			"Pass dir, or call from the project's folder.")
 	}
 	in := &inspector{ctx: ctx, files: files.In(root), found: Inspection{Root: root}, languages: map[string]int{},
 		generated: map[string]bool{}, aliases: map[string]string{}}
@@ -141,22 +144,22 @@ func Inspect(ctx context.Context, files clientio.Files, root string) (Inspection
 
 func readError(root string, err error) error {
 	var refused *clientio.Error
-	if !errors.As(err, &refused) || refused.Code == clientio.CodeUnavailable {
+	if !errors.As(err, &refused) || refused.Code == problem.CodeClientFilesUnavailable {
 		return err
 	}
-	return &Error{CodeFolder, "reading " + root + ": " + refused.Message, "pass the folder of the project"}
+	return problem.New(problem.CodeFolderUnusable, "reading "+root+": "+refused.Message, "Pass the folder of the project.")
 }
 
 type inspector struct {
 	ctx       context.Context // the context of the call that inspects the project
-	files     clientio.Files  // below the project's folder
+	files     clientio.Files  // below the project's directory
 	found     Inspection
 	languages map[string]int
 	generated map[string]bool // paths of generated files
 	manifests []string
 	sources   []string
 	git       gitIgnore
-	ignored   []string // folders that version control ignores
+	ignored   []string // directories that version control ignores
 	inIgnored bool     // whether walk is inside one of them
 	names     []string // names of all files
 	folders   int
@@ -164,13 +167,14 @@ type inspector struct {
 	bytes     int // bytes read
 
 	known         []constant
-	aliases       map[string]string // names under which constants are imported; a key is a file, a space and the name
+	aliases       map[string]string // names by which constants are imported; a key is a file, a space and the name
 	announcements []announcement
 	bound         map[string]bool // variables of the current file that hold glasses
 	announces     bool            // whether a call announces phrases
 }
 
-// walk lists at most maxFiles files in and below a folder. Only the project's own folder must be readable.
+// walk lists at most maxFiles files in and below a directory. Only the project's own directory must be
+// readable.
 func (in *inspector) walk(dir string) error {
 	if in.folders++; in.folders > maxFolders || len(in.names) >= maxFiles {
 		in.found.Truncated = true
@@ -248,8 +252,8 @@ func (in *inspector) readGit() {
 	}
 }
 
-// walkIgnored looks for modules and keys in the folders that version control ignores. Other files in them are build
-// copies or private.
+// walkIgnored looks for modules and keys in the directories that version control ignores. Other files in them are
+// build copies or private.
 func (in *inspector) walkIgnored() {
 	truncated := in.found.Truncated
 	in.inIgnored = true
@@ -275,7 +279,8 @@ func (in *inspector) full() bool {
 	return full || in.ctx.Err() != nil
 }
 
-// read returns the content of a file; nil if the file is too long or cannot be read, or if a limit was reached.
+// read returns the content of a file, or nil if the file is too long or cannot be read, or if a limit was
+// reached.
 func (in *inspector) read(name string) []byte {
 	if in.full() {
 		return nil

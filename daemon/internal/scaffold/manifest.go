@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Names of files in the module's folder. The key is a secret.
+// Names of files in the module's directory. The key is a secret.
 const (
 	ManifestName = "service.manifest.json"
 	KeyName      = "service.key"
@@ -17,11 +17,11 @@ const (
 	ignoreName   = ".gitignore"
 )
 
-// ProjectFile contains the app's id, at the root of its project. Sessions look for it in the working directory and its
-// parents.
+// ProjectFile contains the app ID, at the root of the app's project. Sessions look for it in the working directory and
+// its parents.
 const ProjectFile = "service.json"
 
-// Manifest lists the files generated into a folder, so that manual changes are detected.
+// Manifest lists the files generated into a directory, so that manual changes are detected.
 type Manifest struct {
 	Manifest int      `json:"manifest"` // the version of this format: 1
 	Project  string   `json:"project"`
@@ -48,21 +48,22 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// parseManifest parses a manifest. A file name that leads out of the folder is an error.
+// parseManifest parses a manifest. It returns an error for a file name that leads out of the
+// directory.
 func parseManifest(data []byte) (Manifest, error) {
 	var m Manifest
 	if err := json.Unmarshal(data, &m); err != nil || m.Manifest != 1 {
-		return Manifest{}, errors.New("it is not a version 1 manifest")
+		return Manifest{}, errors.New("must be a version 1 manifest")
 	}
 	for _, module := range m.Modules {
 		for _, f := range module.Files {
 			if f.Name != path.Base(f.Name) || f.Name == "." || f.Name == ".." {
-				return Manifest{}, errors.New("it names a file outside its folder")
+				return Manifest{}, errors.New("must not list a file outside its directory")
 			}
 		}
 	}
 	if m.Page != nil && m.Page.Name != PageName {
-		return Manifest{}, errors.New("it names a connection page other than connect.html")
+		return Manifest{}, errors.New("must not list a connection page other than connect.html")
 	}
 	return m, nil
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // methods maps the module's methods, in all its languages, to the commands that they send. Methods in plainMethods are
-// common words and count only on variables that hold glasses.
+// common words and are recognised only on variables that hold glasses.
 var methods = map[string]string{
 	"stopSaying": glasses.TypeSpeechStop, "stop_saying": glasses.TypeSpeechStop,
 	"startTranscription": glasses.TypeTranscriptionStart, "start_transcription": glasses.TypeTranscriptionStart,
@@ -235,8 +235,8 @@ func isCompiled(name string) bool {
 
 var modulePattern = pattern(`Glasses module (\S+) for ([a-z, ]+)\.`)
 
-// exampleModule records a generated module that is not listed in a manifest, such as one that came with an example. It
-// is intact if this version generates the same file; a module of another version cannot be compared.
+// exampleModule records a generated module that no manifest lists, such as one that came with an example. The module
+// is intact if this version generates the same file; a module from another version cannot be compared.
 func (in *inspector) exampleModule(name string, data []byte) {
 	m := modulePattern().FindSubmatch(data[:min(len(data), 400)])
 	if m == nil || len(in.found.Modules) >= maxExampleModules {

@@ -55,7 +55,8 @@ const (
 	VerdictNotIntegrated = "not_integrated"
 )
 
-// Finding is a problem. File is relative to the project's folder. Line is 0 if the finding concerns the whole file.
+// Finding is a problem. File is relative to the project's directory. Line is 0 if the finding concerns the whole
+// file.
 type Finding struct {
 	Severity string `json:"severity"`
 	Code     string `json:"code"`
@@ -79,7 +80,7 @@ func Validate(in Inspection) (verdict string, findings []Finding) {
 	if in.Truncated {
 		c.add(SeverityWarning, FindTruncated, "", 0,
 			fmt.Sprintf("the project has more than %d files; the others were not read",
-				maxFiles), "pass the app's own folder as dir")
+				maxFiles), "Pass the app's own folder as dir.")
 	}
 	order := []string{SeverityError, SeverityWarning, SeverityInfo}
 	slices.SortStableFunc(c.findings, func(a, b Finding) int {
@@ -106,7 +107,10 @@ func (c *checker) add(severity, code, file string, line int, message, hint strin
 	c.findings = append(c.findings, Finding{severity, code, file, line, message, hint})
 }
 
-const regenerate = "call generateConnectionModule again with the same language and capabilities"
+const (
+	regenerate     = "Call " + regenerateThen
+	regenerateThen = "generateConnectionModule again with the same language and capabilities"
+)
 
 func (c *checker) modules() {
 	if len(c.in.Modules) == 0 {
@@ -115,33 +119,33 @@ func (c *checker) modules() {
 			severity, message = SeverityInfo, "there is no generated module; the app speaks the protocol itself"
 		}
 		c.add(severity, FindNoModule, "", 0, message,
-			"call generateConnectionModule, or without an account getCodeExample with dir; "+
-				"for other languages searchDocs \"protocol\" explains how to write a client")
+			"Call generateConnectionModule, or without an account getCodeExample with dir; "+
+				"for other languages searchDocs \"protocol\" explains how to write a client.")
 		return
 	}
 	if len(c.in.Commands) == 0 {
 		c.add(SeverityError, FindNotUsed, c.in.Modules[0].Dir, 0, "no file of the app uses the module",
-			"getCodeExample shows how to connect and show something")
+			"Call getCodeExample, which shows how to connect and show something.")
 	}
 	if c.in.Project == "" && c.generated() {
 		c.add(SeverityError, FindNoProject, ProjectFile, 0, "the project has no service.json",
-			`write {"project":"com.example.app"} to service.json at the root of the project`)
+			`Write {"project":"com.example.app"} to service.json at the root of the project.`)
 	}
 	for _, m := range c.in.Modules {
 		if m.Version != Version {
 			c.add(SeverityWarning, FindOld, m.Dir, 0, fmt.Sprintf("the module is version %s, this service generates %s",
-				m.Version, Version), regenerate)
+				m.Version, Version), regenerate+".")
 		}
 		for _, f := range m.Files {
 			switch f.State {
 			case "changed":
-				hint := "move the change into a file of the app's own, then " + regenerate + " and force: true"
+				hint := "Move the change into a file of the app's own, then call " + regenerateThen + " and force: true."
 				if m.FromExample {
-					hint = "move the change into a file of the app's own, delete this one, and call getCodeExample with dir"
+					hint = "Move the change into a file of the app's own, delete this one, and call getCodeExample with dir."
 				}
 				c.add(SeverityError, FindDrift, f.Path, 0, "the generated file was changed by hand", hint)
 			case "missing":
-				c.add(SeverityError, FindMissing, f.Path, 0, "the generated file is missing", regenerate)
+				c.add(SeverityError, FindMissing, f.Path, 0, "the generated file is missing", regenerate+".")
 			}
 		}
 	}
@@ -159,10 +163,10 @@ func (c *checker) pages() {
 		case "changed":
 			c.add(SeverityWarning, FindPage, f.Path, 0,
 				"the connection page was changed by hand, and is kept when the module is generated again",
-				"change its settings with setConnectionPageConfig, then "+regenerate+" and force: true")
+				"Change its settings with setConnectionPageConfig, then call "+regenerateThen+" and force: true.")
 		case "missing":
 			c.add(SeverityInfo, FindPageMissing, f.Path, 0, "the connection page is missing",
-				regenerate+", or with connectionPage: false to do without the page")
+				regenerate+", or with connectionPage: false to do without the page.")
 		}
 	}
 }
@@ -180,7 +184,7 @@ func (c *checker) capabilities() {
 		for _, capability := range guide.Capabilities() {
 			if slices.Contains(capability.Commands, u.Name) && !slices.Contains(generated, capability.ID) {
 				c.add(SeverityError, FindCapability, u.File, u.Line,
-					fmt.Sprintf("%s needs the capability %s, which the module does not have", u.Name, capability.ID),
+					fmt.Sprintf("%s needs the capability %s, which the module does not support", u.Name, capability.ID),
 					c.generateHint(capability))
 			}
 		}
@@ -190,7 +194,7 @@ func (c *checker) capabilities() {
 		if len(capability.Commands) > 0 && id != guide.Time && len(c.in.Commands) > 0 &&
 			!slices.Contains(c.in.Capabilities, id) {
 			c.add(SeverityInfo, FindUnused, "", 0, fmt.Sprintf("the module was generated for %s, which the app does not use",
-				id), "leave it out of the capabilities, so that the app asks for fewer permissions")
+				id), "Leave it out of the capabilities, so that the app asks for fewer permissions.")
 		}
 	}
 }
@@ -209,7 +213,7 @@ func (c *checker) permissions() {
 				severity, code = SeverityInfo, FindLater
 			}
 			c.add(severity, code, d.File, 0, fmt.Sprintf("%s is not declared: %s", need.Key, need.Why),
-				fmt.Sprintf("declare %s (%s)", need.Key, need.Value))
+				fmt.Sprintf("Declare %s (%s).", need.Key, need.Value))
 		}
 	}
 }
@@ -218,7 +222,7 @@ func (c *checker) phrases() {
 	for _, u := range c.in.UnknownPhrases {
 		c.add(SeverityWarning, FindUnknown, u.File, u.Line, fmt.Sprintf(
 			"the phrases that %s announces were not found in the app's files",
-			u.Name), "pass the phrases to getVoiceCommandGuidance, or write them as a list of texts with a unique name")
+			u.Name), "Pass the phrases to getVoiceCommandGuidance, or write them as a list of texts with a unique name.")
 	}
 	byFile := map[string][]string{}
 	var files []string
@@ -248,7 +252,7 @@ func (c *checker) phrases() {
 	}
 }
 
-// moduleDir returns the folder of the first module that was generated for this project.
+// moduleDir returns the directory of the first module that was generated for this project.
 func (c *checker) moduleDir() string {
 	i := slices.IndexFunc(c.in.Modules, func(m ModuleState) bool { return !m.FromExample })
 	return c.in.Modules[i].Dir
@@ -257,21 +261,21 @@ func (c *checker) moduleDir() string {
 func (c *checker) keys() {
 	if len(c.in.Keys) == 0 && c.generated() {
 		c.add(SeverityWarning, FindKeyMissing, c.moduleDir()+"/"+KeyName, 0,
-			"the project key is missing (a fresh clone has none, because it is never committed)", regenerate+": it mints one")
+			"the project key is missing (a fresh clone has none, because it is never committed)", regenerate+": it mints one.")
 	}
 	for _, k := range c.in.Keys {
 		switch {
 		case k.Tracked:
 			c.add(SeverityError, FindKeyTracked, k.Path, 0, "the project key is in version control",
-				"git rm --cached "+k.Path+", commit, delete the file and call generateConnectionModule, which mints another; "+
-					"everyone with the repository has the old key")
+				"Run git rm --cached "+k.Path+", commit, delete the file and call generateConnectionModule, which mints another; "+
+					"everyone with the repository has the old key.")
 		case !k.Ignored:
-			c.add(SeverityError, FindKeyIgnored, k.Path, 0, "no .gitignore names the project key",
-				"add "+KeyName+" to "+path.Join(path.Dir(k.Path), ignoreName))
+			c.add(SeverityError, FindKeyIgnored, k.Path, 0, "no .gitignore excludes the project key",
+				"Add "+KeyName+" to "+path.Join(path.Dir(k.Path), ignoreName)+".")
 		}
 		if !k.Private {
 			c.add(SeverityWarning, FindKeyMode, k.Path, 0, "others on this machine can read the project key",
-				"chmod 600 "+k.Path)
+				"Run chmod 600 "+k.Path+".")
 		}
 	}
 }
@@ -281,26 +285,27 @@ func (c *checker) lineFindings() {
 		switch m.code {
 		case FindPlaceholder:
 			c.add(SeverityError, m.code, m.file, m.line, fmt.Sprintf("%q is a placeholder for a value", m.word),
-				"write the value there, or read it from the environment")
+				"Write the value there, or read it from the environment.")
 		case FindSecret:
 			c.add(SeverityError, m.code, m.file, m.line, "a secret ("+m.word+") is in the file",
-				"remove it and mint another; keep secrets in ignored files that the module reads")
+				"Remove it and mint another; keep secrets in ignored files that the module reads.")
 		case FindProviderKey:
 			c.add(SeverityError, m.code, m.file, m.line, "a key of an AI provider ("+m.word+") is in the file",
-				"remove it and revoke it at the provider; call models through the AI gateway or your own server")
+				"Remove it and revoke it at the provider; call models through the AI gateway or your own server.")
 		case FindEndpoint:
 			c.add(SeverityWarning, m.code, m.file, m.line,
-				"the source contains the address of one session; it is invalid once the session ends", "leave url out: the module "+
-					"reads SERVICE_GLASSES_URL")
+				"the source contains the address of one session; it is invalid once the session ends", "Leave url out: the module "+
+					"reads SERVICE_GLASSES_URL.")
 		case FindSimulator:
-			c.add(SeverityError, m.code, m.file, m.line, "a production setting names the simulator; a release build refuses it",
-				"set SERVICE_GLASSES_TRANSPORT=device for production")
+			c.add(SeverityError, m.code, m.file, m.line,
+				"a production setting selects the simulator; a release build refuses it",
+				"Set SERVICE_GLASSES_TRANSPORT=device for production.")
 		case FindRenamed:
 			c.add(SeverityError, m.code, m.file, 0,
-				fmt.Sprintf("the module and its key belong to the project %s, but service.json names another",
-					m.word), regenerate+": it mints a key of the new project")
+				fmt.Sprintf("the module and its key belong to the project %s, but service.json contains another",
+					m.word), regenerate+": it mints a key of the new project.")
 		case FindManifest, FindProjectFile:
-			c.add(SeverityError, m.code, m.file, 0, strings.TrimSpace(m.word), "repair the file; "+regenerate)
+			c.add(SeverityError, m.code, m.file, 0, strings.TrimSpace(m.word), "Repair the file, then call "+regenerateThen+".")
 		}
 	}
 }

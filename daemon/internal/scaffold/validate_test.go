@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/glasses/guide"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // codes lists the errors and warnings, as code@file:line.
@@ -229,7 +230,7 @@ func TestInspectStaysInside(t *testing.T) {
 	if in, err := Inspect(t.Context(), ours, root); err != nil || !in.Truncated {
 		t.Errorf("%v %v", in.Truncated, err)
 	}
-	if _, err := Inspect(t.Context(), ours, filepath.Join(root, "nowhere")); codeOf(err) != CodeFolder {
+	if _, err := Inspect(t.Context(), ours, filepath.Join(root, "nowhere")); codeOf(err) != problem.CodeFolderUnusable {
 		t.Error(err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/glasses/guide"
 	"github.com/service-dev/service/internal/clientio/local"
+	"github.com/service-dev/service/internal/problem"
 )
 
 const testKey = "spk_abcdefghijklmnopqrstuvwxyz0123456789"
@@ -39,7 +40,7 @@ func order(root string) Order {
 }
 
 func codeOf(err error) string {
-	var e *Error
+	var e *problem.Error
 	if errors.As(err, &e) {
 		return e.Code
 	}
@@ -106,7 +107,7 @@ func TestWriteKeepsWhatIsThePersons(t *testing.T) {
 	write(t, module, append(before, "# mine\n"...))
 	more := order(root)
 	more.Capabilities = []string{guide.Display, guide.Camera}
-	if _, err := Write(context.Background(), more, keys.mint); codeOf(err) != CodeDrift ||
+	if _, err := Write(context.Background(), more, keys.mint); codeOf(err) != problem.CodeGeneratedFileChanged ||
 		!strings.Contains(err.Error(), "service/glasses.py") {
 		t.Errorf("Write over a changed file: %v, want an error that names the file", err)
 	}
@@ -159,33 +160,33 @@ func TestWriteRefuses(t *testing.T) {
 		name, code string
 		prepare    func(t *testing.T, root string, o *Order)
 	}{
-		{"a folder above", CodeInvalidRequest, func(_ *testing.T, _ string, o *Order) { o.Dir = "../elsewhere" }},
-		{"a folder elsewhere", CodeInvalidRequest, func(_ *testing.T, _ string, o *Order) { o.Dir = outside }},
-		{"the project itself", CodeInvalidRequest, func(_ *testing.T, _ string, o *Order) { o.Dir = "." }},
-		{"no working directory", CodeFolder, func(_ *testing.T, _ string, o *Order) { o.Root = "" }},
-		{"a link that leads out", CodeFolder, func(t *testing.T, root string, _ *Order) {
+		{"a folder above", problem.CodeInvalidRequest, func(_ *testing.T, _ string, o *Order) { o.Dir = "../elsewhere" }},
+		{"a folder elsewhere", problem.CodeInvalidRequest, func(_ *testing.T, _ string, o *Order) { o.Dir = outside }},
+		{"the project itself", problem.CodeInvalidRequest, func(_ *testing.T, _ string, o *Order) { o.Dir = "." }},
+		{"no working directory", problem.CodeFolderUnusable, func(_ *testing.T, _ string, o *Order) { o.Root = "" }},
+		{"a link that leads out", problem.CodeFolderUnusable, func(t *testing.T, root string, _ *Order) {
 			if err := os.Symlink(outside, filepath.Join(root, "service")); err != nil {
 				t.Skip(err)
 			}
 		}},
-		{"a link at the key's path", CodeFolder, func(t *testing.T, root string, _ *Order) {
+		{"a link at the key's path", problem.CodeFolderUnusable, func(t *testing.T, root string, _ *Order) {
 			write(t, filepath.Join(root, "service", "x"), nil)
 			if err := os.Symlink(filepath.Join(outside, "key"), filepath.Join(root, "service", KeyName)); err != nil {
 				t.Skip(err)
 			}
 		}},
-		{"a person's file at the module's path", CodeDrift, func(t *testing.T, root string, _ *Order) {
+		{"a person's file at the module's path", problem.CodeGeneratedFileChanged, func(t *testing.T, root string, _ *Order) {
 			write(t, filepath.Join(root, "service", "glasses.py"), []byte("mine"))
 		}},
-		{"a broken manifest", CodeFolder, func(t *testing.T, root string, _ *Order) {
+		{"a broken manifest", problem.CodeFolderUnusable, func(t *testing.T, root string, _ *Order) {
 			write(t, filepath.Join(root, "service", ManifestName),
 				[]byte(`{"manifest":1,"modules":[{"files":[{"name":"../../x"}]}]}`))
 		}},
-		{"no app id", CodeInvalidRequest, func(_ *testing.T, _ string, o *Order) { o.Project = "My App" }},
-		{"another project", CodeInvalidRequest, func(t *testing.T, root string, _ *Order) {
+		{"no app id", problem.CodeInvalidRequest, func(_ *testing.T, _ string, o *Order) { o.Project = "My App" }},
+		{"another project", problem.CodeInvalidRequest, func(t *testing.T, root string, _ *Order) {
 			write(t, filepath.Join(root, ProjectFile), []byte(`{"project":"com.example.other"}`))
 		}},
-		{"a broken service.json", CodeFolder, func(t *testing.T, root string,
+		{"a broken service.json", problem.CodeFolderUnusable, func(t *testing.T, root string,
 			_ *Order) {
 			write(t, filepath.Join(root, ProjectFile), []byte(`{`))
 		}},

@@ -13,46 +13,44 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/clientio"
-	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/glasses/scenario"
 	contract "github.com/service-dev/service/internal/clientio"
+	"github.com/service-dev/service/internal/problem"
 )
 
-// CodeNotAccepted means that a run cannot become the recording.
-const CodeNotAccepted = "not_accepted"
-
-// checkAccept refuses to accept a run that cannot be compared with the recording. It is called before the run.
+// checkAccept returns an error if a run cannot be compared with the recording, and so cannot be accepted. It
+// is called before the run.
 func (r *Runner) checkAccept(ctx context.Context, req Request, s scenario.Scenario) error {
 	if s.Recorded == nil {
-		return &backend.Problem{Code: CodeNotAccepted, Message: "the scenario has no recording to update",
-			FixHint: "change its steps in the file, or record a session with recordSession"}
+		return &problem.Error{Code: problem.CodeNotAccepted, Message: "the scenario has no recording to update",
+			FixHint: "Change its steps in the file, or record a session with recordSession."}
 	}
 	now, err := r.sessions.Get(ctx, req.Target, req.SessionID)
 	if err != nil {
 		return err
 	}
 	if s.DeviceModel != "" && now.DeviceModel != s.DeviceModel {
-		return &backend.Problem{Code: CodeNotAccepted,
+		return &problem.Error{Code: problem.CodeNotAccepted,
 			Message: fmt.Sprintf("the recording was made on %s, the session is on %s", s.DeviceModel, now.DeviceModel),
-			FixHint: "open a fresh session with deviceModel " + s.DeviceModel + ", or record this one as well"}
+			FixHint: "Open a new session with deviceModel " + s.DeviceModel + ", or record this one as well."}
 	}
 	if s.Recorded.Clock == backend.ClockVirtual && now.Clock != backend.ClockVirtual {
-		return &backend.Problem{Code: CodeNotAccepted,
+		return &problem.Error{Code: problem.CodeNotAccepted,
 			Message: "the recording was made in virtual time, the session's clock is real",
-			FixHint: "open a fresh session with clock virtual"}
+			FixHint: "Open a new session with clock set to virtual."}
 	}
 	for _, n := range req.AcceptSteps {
 		if n < 1 || n > max(len(s.Steps), 1) {
-			return &backend.Problem{Code: CodeNotAccepted,
+			return &problem.Error{Code: problem.CodeNotAccepted,
 				Message: fmt.Sprintf("there is no step %d: the recording has %d, counted from 1", n, len(s.Steps)),
-				FixHint: "pass step numbers from the differences of a replay"}
+				FixHint: "Pass step numbers from the differences of a replay."}
 		}
 	}
 	return nil
 }
 
-// accept replaces the recording's frames and pictures with this run's. It keeps the steps and their claims; a claim
-// that is no longer true must be changed by hand.
+// accept replaces the recording's frames and pictures with the ones of this run. It keeps the steps and their
+// claims; a claim that is no longer true must be changed by hand.
 func (x *run) accept(ctx context.Context) error {
 	if err := x.checkAccepted(func(int) bool { return true }); err != nil || len(x.report.Diffs) == 0 {
 		return err
@@ -73,8 +71,8 @@ func (x *run) accept(ctx context.Context) error {
 	return nil
 }
 
-// acceptSteps copies the differences of the requested steps into the recording. Only these steps must pass; other
-// differences and failures are reported and remain to be fixed.
+// acceptSteps copies the differences in the requested steps into the recording. Only these steps must pass; other
+// differences and failures are only reported.
 func (x *run) acceptSteps(ctx context.Context) error {
 	m := &x.merged
 	if err := x.checkAccepted(func(step int) bool { return slices.Contains(m.steps, step) }); err != nil {
@@ -84,13 +82,13 @@ func (x *run) acceptSteps(ctx context.Context) error {
 		if m.taken[n] {
 			continue
 		}
-		hint := "nothing differs: there is nothing to accept"
+		hint := "Accept nothing: no step differs."
 		if len(m.left)+len(m.taken) > 0 {
 			both := maps.Clone(m.left)
 			maps.Copy(both, m.taken)
-			hint = "steps that differ: " + strings.Trim(fmt.Sprint(first(both)), "[]")
+			hint = "Choose from the steps that differ: " + strings.Trim(fmt.Sprint(first(both)), "[]") + "."
 		}
-		return &backend.Problem{Code: CodeNotAccepted,
+		return &problem.Error{Code: problem.CodeNotAccepted,
 			Message: fmt.Sprintf("step %d does not differ from the recording; nothing was changed", n), FixHint: hint}
 	}
 	rec := *x.s.Recorded
@@ -106,18 +104,19 @@ func (x *run) acceptSteps(ctx context.Context) error {
 	return nil
 }
 
-// checkAccepted refuses a run if one of these steps did not pass or if the app disconnected.
+// checkAccepted returns an error if one of the accepted steps did not pass or if the app
+// disconnected.
 func (x *run) checkAccepted(step func(number int) bool) error {
 	if x.report.AppLeft != "" {
-		return &backend.Problem{Code: CodeNotAccepted, Message: x.report.AppLeft,
-			FixHint: "keep the app running until the run is over, then accept"}
+		return &problem.Error{Code: problem.CodeNotAccepted, Message: x.report.AppLeft,
+			FixHint: "Keep the app running until the run is over, then accept."}
 	}
 	for _, s := range x.report.Steps {
 		if s.Verdict != Pass && step(s.Number) {
-			return &backend.Problem{Code: CodeNotAccepted,
+			return &problem.Error{Code: problem.CodeNotAccepted,
 				Message: fmt.Sprintf("step %d (%s) failed: %s", s.Number, s.Step,
 					cmp.Or(s.Message, "it was not reached")),
-				FixHint: "fix the app; or, if the claim is no longer true, change or remove that step in " + x.req.Path}
+				FixHint: "Fix the app; or, if the claim is no longer true, change or remove that step in " + x.req.Path + "."}
 		}
 	}
 	return nil
@@ -152,9 +151,9 @@ func (x *run) update(ctx context.Context, rec scenario.Recorded, pictures []merg
 	return nil
 }
 
-// removeOldPictures removes pictures that a recording no longer lists, so that they are not mistaken for its current
-// ones. It keeps them if the folder has another scenario, which may use them. It ignores errors, because unused
-// pictures do not affect a run.
+// removeOldPictures removes pictures that a recording no longer lists, so that they are not mistaken for current
+// ones. It keeps them if the directory contains another scenario, which may use them. It ignores errors, because
+// unused pictures do not affect a run.
 func removeOldPictures(ctx context.Context, files clientio.Files, path string, old, now []scenario.Picture) {
 	dir := filepath.Dir(path)
 	entries, err := files.List(ctx, dir)
@@ -178,6 +177,6 @@ func removeOldPictures(ctx context.Context, files clientio.Files, path string, o
 }
 
 func notUpdated(err error) error {
-	return &backend.Problem{Code: session.CodeStateUnwritable, Message: "updating the recording: " + err.Error(),
-		FixHint: "pass a writable recording"}
+	return &problem.Error{Code: problem.CodeStateUnwritable, Message: "updating the recording: " + err.Error(),
+		FixHint: "Pass a writable recording."}
 }

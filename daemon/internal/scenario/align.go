@@ -6,7 +6,7 @@ import "slices"
 type pair struct{ want, got int }
 
 // Costs of an alignment. A change costs less than a missing entry plus an extra one, so that a frame with another label
-// counts as one difference, not two.
+// is one difference, not two.
 const (
 	gapCost    = 100
 	never      = 1 << 30 // for two entries that must not be paired
@@ -43,7 +43,7 @@ func (s part) len() int { return s.to - s.from }
 
 func (s part) first(n int) part { return part{s.from, min(s.from+n, s.to)} }
 
-// alignWindows aligns long lists window by window, which bounds time and memory. It keeps only the first half of each
+// alignWindows aligns long lists window by window to bound time and memory. It keeps only the first half of each
 // window, because the best alignment near a window's end depends on the entries after it.
 func alignWindows(want, got part, cost func(want, got int) int) (list []pair) {
 	for want.len()*got.len() > maxCells {

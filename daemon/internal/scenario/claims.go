@@ -12,14 +12,14 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// Limits of the journal. Older entries are dropped, which a recording then reports.
+// Limits of the journal. Older entries are dropped, and a recording reports that.
 const (
 	maxJournals  = 64      // sessions
 	maxNotes     = 2000    // per session
 	maxNoteBytes = 1 << 20 // per session, as JSON
 )
 
-// note is a step that leaves no row in the event log, or the user's note about a step that leaves one.
+// note is a step that adds no row to the event log, or the user's note about a step that adds one.
 type note struct {
 	after int64 // the last row before the step
 	at    int64 // time on the session's clock
@@ -35,12 +35,12 @@ type note struct {
 // label is the user's note about a step that a recording derives from rows or from elapsed time.
 type label struct{ act, text string }
 
-// journal records actions on sessions that leave no row in their logs: expectations that were met, which a recording
-// keeps as claims, and head movements. The zero value is empty.
+// journal records actions on sessions that add no row to the event log: head movements, and met expectations, which
+// a recording keeps as claims. The zero value is empty.
 type journal struct {
 	mu       sync.Mutex
 	sessions map[string]*notes
-	order    []string // session ids, oldest first
+	order    []string // session IDs, oldest first
 }
 
 // notes holds a session's most recent notes, at most maxNotes and maxNoteBytes.
@@ -83,7 +83,8 @@ func (j *journal) add(session string, n note) {
 	}
 }
 
-// of returns the notes starting at a row, in order. whole is false if some of them were dropped.
+// of returns a session's notes from the row from on, in order. whole is false if some of them were
+// dropped.
 func (j *journal) of(session string, from int64) (list []note, whole bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -101,7 +102,7 @@ func (j *journal) of(session string, from int64) (list []note, whole bool) {
 }
 
 // claim records a step that passed, as the tools do for their own calls. began is the time on the session's clock
-// before the step. The absence of a row is not recorded as a claim, because the frames of a recording show it.
+// before the step. It does not record the absence of a row as a claim, because the frames of a recording show it.
 func (x *run) claim(ctx context.Context, step *scenario.Step, began int64) {
 	claim := scenario.Step{Note: step.Note, Motion: step.Motion, ExpectNothingClipped: step.ExpectNothingClipped,
 		Picture: step.Picture}
@@ -133,15 +134,15 @@ func (x *run) claim(ctx context.Context, step *scenario.Step, began int64) {
 	x.r.Note(ctx, x.req.Target, x.req.SessionID, claim, row.Seq, row.At)
 }
 
-// remember adds a note about a step of this run to the journal.
+// remember adds a note about a step in this run to the journal.
 func (x *run) remember(n note) {
 	n.after = x.next
 	x.r.journal.add(x.req.SessionID, n)
 }
 
-// Note records an expectation that was met in a session, or a head movement, for a later recording. row is the log row
-// for which an expectation waited, and at is its time; both are 0 for a condition that holds or an action that happens
-// now. Note has no effect if the session cannot be read, because the action matters more than its recording.
+// Note records an expectation that was met in a session, or a head movement, for a later recording. row is the row
+// that the expectation waited for, and at is its time; both are 0 for a condition that holds or an action that happens
+// now. If the session cannot be read, Note does nothing, because the action matters more than its recording.
 func (r *Runner) Note(ctx context.Context, target backend.Target, id string, step scenario.Step, row, at int64) {
 	if e := step.ExpectDisplay; e != nil && e.Picture != "" {
 		claim := *e

@@ -140,7 +140,7 @@ func sum(data []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// compare compares the run with its recording and reports the differences in the order in which they happened.
+// compare compares the run with its recording and reports the differences in the order they happened.
 func (x *run) compare(ctx context.Context) {
 	shown := panels(x.rows, x.base, x.model, x.req.SessionID)
 	want, matched := recordedFrames(x.s.Recorded)
@@ -231,9 +231,9 @@ func (x *run) stepAt(at int64) int {
 	return step
 }
 
-// differ reports a difference, with the recorded and the new picture if there are any. Differences of one kind whose
-// same is equal and not empty are combined into one with a count. If the difference is to be accepted, differ returns
-// true and reports nothing.
+// differ reports a difference, with the recorded and the new picture if there are any. It combines differences of one
+// kind that have the same non-empty value of same into one with a count. If the difference is to be accepted, differ
+// returns true and reports nothing.
 func (x *run) differ(ctx context.Context, d Diff, same, want string, png func() []byte) (accepted bool) {
 	if x.merged.takes(d) {
 		return true
@@ -268,7 +268,7 @@ func (x *run) differ(ctx context.Context, d Diff, same, want string, png func() 
 // maxAlsoSteps is the maximum number of steps that a difference lists.
 const maxAlsoSteps = 20
 
-// again counts another occurrence of the difference.
+// again counts another occurrence of the difference, in the step step.
 func (d *Diff) again(step int) {
 	d.Count = d.Times() + 1
 	if step != d.Step && len(d.AlsoSteps) < maxAlsoSteps && !slices.Contains(d.AlsoSteps, step) {
@@ -333,7 +333,7 @@ func shown(v any) string {
 	return short(raw)
 }
 
-// short returns JSON, cut to a readable length.
+// short returns raw, cut to a readable length.
 func short(raw []byte) string {
 	if len(raw) <= 300 {
 		return string(raw)

@@ -29,7 +29,7 @@ type changes struct {
 	same  []string // equal for changes that differ only in their list index
 }
 
-// gone represents a field that only one of the two payloads has.
+// gone stands for a field that is missing from one of the two payloads.
 type gone struct{}
 
 func (c *changes) add(path, place string, want, got any) {
@@ -80,7 +80,8 @@ func (c *changes) compare(path, place string, want, got any) {
 	}
 }
 
-// fields compares two objects. It does not name a node's field text, because a line contains the texts.
+// fields compares two objects. It does not mention a node's field text, because a line contains the
+// texts.
 func (c *changes) fields(path, place string, want, got map[string]any) {
 	names := sortedKeys(want)
 	for _, name := range sortedKeys(got) {

@@ -42,20 +42,14 @@ func show(state glasses.State, tree glasses.Node) *showing {
 	return s
 }
 
-// glassesSession is a session on which a test runs.
-type glassesSession interface {
-	Sessions
-	Store
-}
-
-func runSteps(t *testing.T, s glassesSession, steps string) Report {
+func runSteps(t *testing.T, s Sessions, steps string) Report {
 	t.Helper()
 	dir := t.TempDir()
 	if err := writeFile(t.Context(), ours, dir, ".", "s.json",
 		[]byte(`{"scenario":1,"name":"s","steps":[`+steps+`]}`)); err != nil {
 		t.Fatal(err)
 	}
-	report, err := New(s, s).Run(t.Context(), Request{Files: ours, SessionID: "ses_abcdefgh", Path: dir + "/s.json"})
+	report, err := New(s).Run(t.Context(), Request{Files: ours, SessionID: "ses_abcdefgh", Path: dir + "/s.json"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,9 +69,9 @@ func (x *run) expect(ctx context.Context, e *scenario.Expect) error {
 	case err != nil:
 		return err
 	case found && e.Absent:
-		return unmet("%s came, but should not have", rowWords(e))
+		return unmet("%s arrived, but must not", rowWords(e))
 	case !found && !e.Absent:
-		return unmet("no %s came within %d ms; %s", described(e), within, x.cameInstead(e))
+		return unmet("no %s arrived within %d ms; %s", described(e), within, x.cameInstead(e))
 	}
 	return nil
 }
@@ -125,8 +125,8 @@ func described(e *scenario.Expect) string {
 	return rowWords(e) + " with " + short(e.Payload)
 }
 
-// cameInstead describes the rows that were written instead: rows of the expected type that do not match or, if there
-// are none, the types of all rows.
+// cameInstead describes the rows that were written instead: the rows of the expected type that do not match or, if
+// there are none, the types of all rows.
 func (x *run) cameInstead(e *scenario.Expect) string {
 	var all []string
 	for _, row := range x.rows {
@@ -146,8 +146,8 @@ func (x *run) cameInstead(e *scenario.Expect) string {
 	return "these came: " + strings.Join(all, ", ")
 }
 
-// until polls a condition for at most within ms on the session's clock. In real time it polls when a row is written, or
-// after the duration that the condition returns.
+// until polls a condition for at most within ms on the session's clock. In real time it polls again when a row is
+// written, or after the duration that the condition returns.
 func (x *run) until(ctx context.Context, within int64, so func() (bool, time.Duration, error)) (bool, error) {
 	deadline := x.now + within
 	late := time.Now().Add(time.Duration(within) * time.Millisecond)
@@ -243,7 +243,7 @@ func subsetOf(path string, want, got any) string {
 	}
 	g, ok := got.(map[string]any)
 	if !ok {
-		return fmt.Sprintf("%s is %s, not an object", path, shown(got))
+		return fmt.Sprintf("%s must be an object, not %s", path, shown(got))
 	}
 	for _, name := range sortedKeys(w) {
 		inner := path + "." + name

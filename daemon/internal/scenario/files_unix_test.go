@@ -29,13 +29,13 @@ func TestStepsThatNameNoFile(t *testing.T) {
 	}
 	p := &pageOnly{rows: rows(glasses.Event{Type: glasses.RowAppAttached, Sender: glasses.SenderService,
 		Kind: glasses.KindEvent})}
-	for file, want := range map[string]string{"pipe": "not a regular file", "large": "more than"} {
+	for file, want := range map[string]string{"pipe": "not a regular file", "large": "over the limit of"} {
 		s := scenario.Scenario{Name: "s", Steps: []scenario.Step{{Camera: &file}}}
 		data, _ := s.Encode()
 		if err := writeFile(t.Context(), ours, dir, ".", "s.json", data); err != nil {
 			t.Fatal(err)
 		}
-		report, err := New(p, p).Run(t.Context(), Request{Files: ours, SessionID: "ses_abcdefgh",
+		report, err := New(p).Run(t.Context(), Request{Files: ours, SessionID: "ses_abcdefgh",
 			Path: filepath.Join(dir, "s.json")})
 		if err != nil || !strings.Contains(report.Steps[0].Message, want) {
 			t.Errorf("%s: %+v, %v", file, report.Steps, err)

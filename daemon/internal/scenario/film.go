@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/scenario"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // maxFrames is the maximum number of pictures in a film.
@@ -34,20 +34,20 @@ func (x *run) film(ctx context.Context) {
 	}
 }
 
-// onModel makes a scenario run on another device model. It refuses a scenario with a recording, because recordings can
-// be compared only on their own model.
+// onModel changes the device model of a scenario. It returns an error for a scenario with a recording, because
+// recordings can be compared only on their own model.
 func onModel(s *scenario.Scenario, id string) error {
 	if id == "" || id == s.DeviceModel {
 		return nil
 	}
 	if _, ok := glasses.Model(id); !ok {
-		return &backend.Problem{Code: CodeInvalidScenario, Message: fmt.Sprintf("unknown device model %q", id),
-			FixHint: "pass an id of getPlatformInfo"}
+		return &problem.Error{Code: problem.CodeInvalidScenario, Message: fmt.Sprintf("unknown device model %q", id),
+			FixHint: "Pass an id from getPlatformInfo."}
 	}
 	if s.Recorded != nil {
-		return &backend.Problem{Code: CodeInvalidScenario,
+		return &problem.Error{Code: problem.CodeInvalidScenario,
 			Message: fmt.Sprintf("the recording was made on %q and cannot be compared on %s", s.DeviceModel, id),
-			FixHint: "leave deviceModel out, or record the session on that model too"}
+			FixHint: "Leave deviceModel out, or record the session on that model too."}
 	}
 	s.DeviceModel = id
 	return nil

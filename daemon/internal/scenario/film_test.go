@@ -7,9 +7,9 @@ import (
 	"os"
 	"testing"
 
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/scenario"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // A film contains each state of the panel without consecutive repeats, and counts the omitted states.
@@ -55,8 +55,8 @@ func TestOnModel_ChangesNoRecording(t *testing.T) {
 		t.Errorf("on its own model: %v, want no error", err)
 	}
 	for _, id := range []string{"even_g1", "nosuch"} {
-		var problem *backend.Problem
-		if err := onModel(&s, id); !errors.As(err, &problem) || problem.Code != CodeInvalidScenario ||
+		var refused *problem.Error
+		if err := onModel(&s, id); !errors.As(err, &refused) || refused.Code != problem.CodeInvalidScenario ||
 			s.DeviceModel != "rayban_display" {
 			t.Errorf("%s: %v", id, err)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// fontsOf returns the added fonts with which panels were drawn, in order of first use.
+// fontsOf returns the added fonts that panels were drawn with, in order of first use.
 func fontsOf(shown []panel) (list []scenario.Font) {
 	for _, p := range shown {
 		for _, a := range render.AddedFonts(p.model, p.view) {

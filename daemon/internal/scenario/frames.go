@@ -87,8 +87,8 @@ func framesOf(rows []glasses.Event, base int64, shown []panel) (list []frame) {
 	return list
 }
 
-// changeCost returns the cost of treating one value as a changed version of the other. The more they have in common,
-// the lower the cost.
+// changeCost returns the cost of treating one frame as a changed version of the other. It decreases with the number
+// of leaves that they share.
 func changeCost(want, got []uint64) int {
 	const least, spread = 40, 100
 	most := max(len(want), len(got), 1)
@@ -124,7 +124,7 @@ func contentOf(tree any) []uint64 {
 	return leavesWhere(tree, func(field string) bool { return slices.Contains(told, field) })
 }
 
-// leavesWhere returns the leaves of those fields for which the filter is true.
+// leavesWhere returns the leaves of the fields for which counts returns true.
 func leavesWhere(v any, counts func(field string) bool) []uint64 {
 	var list []uint64
 	var collect func(name string, v any)

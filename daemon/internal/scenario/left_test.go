@@ -50,7 +50,7 @@ func TestRuns_FailIfTheAppLeft(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := c.session
-			steps, err := New(s, s).RunSteps(t.Context(), StepsRequest{Files: ours, SessionID: "ses_abcdefgh",
+			steps, err := New(s).RunSteps(t.Context(), StepsRequest{Files: ours, SessionID: "ses_abcdefgh",
 				Steps: listOf(t, c.step)})
 			if err != nil {
 				t.Fatal(err)
@@ -71,12 +71,12 @@ func TestRuns_FailIfTheAppLeft(t *testing.T) {
 func TestRecord_RemembersThatTheAppLeft(t *testing.T) {
 	s := appLeft(0)
 	path := filepath.Join(t.TempDir(), "rec.json")
-	_, err := New(s, s).Record(t.Context(), RecordRequest{Files: ours, SessionID: "ses_abcdefgh", Path: path})
+	_, err := New(s).Record(t.Context(), RecordRequest{Files: ours, SessionID: "ses_abcdefgh", Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.asked = 0
-	report, err := New(s, s).Run(t.Context(), Request{Files: ours, SessionID: "ses_abcdefgh", Path: path})
+	report, err := New(s).Run(t.Context(), Request{Files: ours, SessionID: "ses_abcdefgh", Path: path})
 	if err != nil || report.Verdict != Pass {
 		t.Errorf("%+v, %v", report, err)
 	}

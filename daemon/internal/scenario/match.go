@@ -9,9 +9,9 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// Two different frames count as one changed frame if they are similar: at the same moment, if they share a third of
-// their content or have only one piece of content; up to farMs apart, if they share more than half. Otherwise one frame
-// is missing and the other is extra.
+// Two different frames are treated as one changed frame if they are similar: at the same moment, if they share a third
+// of their content or have only one piece of content; up to farMs apart, if they share more than half. Otherwise one
+// frame is missing and the other is extra.
 const farMs = 1000
 
 // matcher pairs the frames of a recording with those of a run.
@@ -19,7 +19,7 @@ type matcher struct {
 	want, got []frame
 	timed     bool // whether both have virtual times
 	// before and after are the delays of the nearest equal frames, indexed like want. A frame that is as late as its
-	// neighbours counts as on time.
+	// neighbours is treated as on time.
 	before, after []int64
 }
 
@@ -56,8 +56,8 @@ func (m *matcher) findDelays() {
 	}
 }
 
-// costOfEqual returns the cost of pairing two frames that differ at most in time and picture. Among equal frames it
-// prefers those at the same time.
+// costOfEqual returns the cost of pairing two frames that differ at most in time and picture. It is lowest for
+// frames at the same time.
 func (m *matcher) costOfEqual(i, j int) int {
 	w, g := &m.want[i], &m.got[j]
 	if w.key != g.key {
@@ -141,7 +141,7 @@ func (x *run) compareFrames(ctx context.Context, want, got []frame) {
 	}
 }
 
-// comparePair compares two paired frames, ignoring their times, and returns the parts of them that the recording keeps.
+// comparePair compares two paired frames, ignoring their times, and returns the frame that the recording keeps.
 func (x *run) comparePair(ctx context.Context, w, g frame) frame {
 	if w.key == g.key && w.picture == g.picture {
 		return w
@@ -156,8 +156,8 @@ func (x *run) comparePair(ctx context.Context, w, g frame) frame {
 	return w
 }
 
-// compareTimes compares the times of two paired frames, and returns how late the run is now. A lasting delay counts as
-// one difference, not as one for each later frame. The end of a delay is not a difference.
+// compareTimes compares the times of two paired frames, and returns how late the run is now. It reports a lasting
+// delay as one difference, not as one for each later frame. The end of a delay is not a difference.
 func (x *run) compareTimes(ctx context.Context, w, g frame, delay int64) int64 {
 	now := g.at - w.at
 	if now == 0 {
@@ -166,7 +166,7 @@ func (x *run) compareTimes(ctx context.Context, w, g frame, delay int64) int64 {
 	if now == delay || now == 0 {
 		return now
 	}
-	d := Diff{Kind: DiffTime, Step: x.stepOf(g.seq), AtMs: g.at, Message: w.typ + " came at another time",
+	d := Diff{Kind: DiffTime, Step: x.stepOf(g.seq), AtMs: g.at, Message: w.typ + " arrived at another time",
 		Want: fmt.Sprint(w.at), Got: fmt.Sprint(g.at)}
 	if x.differ(ctx, d, "", "", nil) {
 		x.merged.late += now - delay
@@ -175,7 +175,7 @@ func (x *run) compareTimes(ctx context.Context, w, g frame, delay int64) int64 {
 }
 
 // extraWords describes an extra display command that equals the next one: what preceded it and whether it changed the
-// panel. It returns "" for other frames. The description helps to fix an app that shows content twice.
+// panel. This helps to fix an app that shows content twice. It returns "" for other frames.
 func (x *run) extraWords(got []frame, i int) string {
 	g := got[i]
 	next := slices.IndexFunc(got[i+1:], func(f frame) bool { return isDisplay(f.typ) })

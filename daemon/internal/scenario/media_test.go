@@ -59,7 +59,7 @@ func TestRun_SendsNoFilesButPicturesAndSounds(t *testing.T) {
 			}
 			p := &openPage{pageOnly: pageOnly{rows: rows(glasses.Event{Type: glasses.RowAppAttached,
 				Sender: glasses.SenderService, Kind: glasses.KindEvent})}}
-			report, err := New(p, p).Run(t.Context(), Request{Files: ours, SessionID: "ses_abcdefgh",
+			report, err := New(p).Run(t.Context(), Request{Files: ours, SessionID: "ses_abcdefgh",
 				Path: filepath.Join(dir, "s.json")})
 			if err != nil {
 				t.Fatal(err)

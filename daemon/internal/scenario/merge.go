@@ -8,13 +8,13 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// merger builds a recording that takes the differences in some steps from a run and leaves everything else unchanged.
+// merger builds a recording that adopts the differences in some steps from a run and keeps everything else.
 type merger struct {
 	steps []int // the steps whose differences are accepted
 
 	frames   []mergedFrame
 	pictures []mergedPicture // for a recording whose pictures cannot be assigned to frames
-	late     int64           // by how much the accepted delays shift later frames, in ms
+	late     int64           // how far the accepted delays shift later frames, in ms
 
 	taken map[int]bool   // steps in which a difference was accepted
 	kinds map[string]int // the number of accepted differences

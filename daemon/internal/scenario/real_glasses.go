@@ -6,10 +6,11 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/internal/problem"
 )
 
-// connectPoll is the interval at which a run checks whether real glasses are connected, because the log does not have a
-// row for each change.
+// connectPoll is the interval at which a run checks whether real glasses are connected, because the log does not
+// contain a row for each change.
 const connectPoll = time.Second
 
 // awaitGlasses waits until the session's real glasses are connected. On failure it returns the reason why they are not
@@ -35,14 +36,14 @@ func (x *run) awaitGlasses(ctx context.Context) error {
 func needsPage(h *backend.Hardware) bool { return h != nil && h.ConnectURL != "" }
 
 func notConnected(h *backend.Hardware) error {
-	p := &backend.Problem{Code: backend.CodeNotConnected, Message: "the glasses did not connect in time", Retryable: true,
-		FixHint: "take them out of their case, close to this computer, then run it again"}
+	p := &problem.Error{Code: problem.CodeNotConnected, Message: "the glasses did not connect in time", Retryable: true,
+		FixHint: "Take them out of their case, close to this computer, then repeat the run."}
 	if h != nil && h.Problem != nil {
 		p.Message, p.FixHint = "the glasses are not connected: "+h.Problem.Message, h.Problem.FixHint
 	}
 	if needsPage(h) { // the session of a run ends before the user could choose the glasses
-		p.FixHint = "connect them with `servicectl glasses connect` or connectRealDevice, start the app on that " +
-			"session, and run the steps there, e.g. with `servicectl session replay`"
+		p.FixHint = "Connect them with `servicectl glasses connect` or connectRealDevice, start the app on that " +
+			"session, and run the steps there, e.g. with `servicectl session replay`."
 	}
 	return p
 }

@@ -10,9 +10,9 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/clientio"
-	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/scenario"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // RecordRequest requests a scenario from a session's log.
@@ -23,10 +23,10 @@ type RecordRequest struct {
 	SessionID string
 	// Name is the scenario's name; if empty, the file's name is used.
 	Name string
-	// Path is the file to write, absolute; pictures and media are written to folders next to it.
+	// Path is the file to write, absolute; pictures and media are written to directories next to it.
 	Path string
-	// Since excludes the rows up to this cursor. The recording begins with the first app that attached after it or, if
-	// there is none, with the last one that attached before it.
+	// Since excludes the rows up to this cursor. The recording begins when the first app attached after it or, if none
+	// did, when the last app attached before it.
 	Since int64
 }
 
@@ -47,7 +47,7 @@ type Recording struct {
 }
 
 // Record writes a session's log as a scenario. Changes of the glasses become steps; a run is later compared with the
-// app's commands and events. It returns a *backend.Problem on failure.
+// app's commands and events. It returns a *problem.Error on failure.
 func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, error) {
 	if req.Name == "" {
 		req.Name = strings.TrimSuffix(filepath.Base(req.Path), filepath.Ext(req.Path))
@@ -63,8 +63,9 @@ func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, erro
 	}
 	rows := span(x.rows, req.Since)
 	if len(rows) == 0 {
-		return Recording{}, &backend.Problem{Code: backend.CodeNotFound, Message: "the session's log has nothing to record",
-			FixHint: "let the app attach and do something, then record; or pass a smaller since"}
+		return Recording{}, &problem.Error{Code: problem.CodeNotFound,
+			Message: "the session's log contains nothing to record",
+			FixHint: "Let the app attach and do something, then record; or pass a smaller since."}
 	}
 	rec := &recorder{base: rows[0].At, model: modelBefore(x.rows, rows[0].Seq, s.DeviceModel), virtual: x.virtual}
 	noted, whole := r.journal.of(req.SessionID, rows[0].Seq)
@@ -81,7 +82,7 @@ func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, erro
 	}
 	sc := scenario.Scenario{Scenario: scenario.Version, Name: req.Name, DeviceModel: rec.model,
 		Clock: backend.ClockVirtual, Steps: rec.list}
-	if script := r.store.AssistantScript(req.SessionID); script != nil {
+	if script := r.sessions.AssistantScript(req.SessionID); script != nil {
 		sc.Assistant = &scenario.Assistant{Rules: script.Rules}
 	}
 	sc.Recorded = &scenario.Recorded{Clock: s.Clock, DurationMs: end - rec.base, Trace: traceOf(rows, rec.base),
@@ -91,9 +92,9 @@ func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, erro
 		Requests: len(sc.Recorded.Trace), Claims: rec.claims,
 		Notes: append(notesOf(x.rows, rows[0].Seq), omitted...)}
 	if err := r.write(ctx, req, &sc, rows, rec, &out); err != nil {
-		return Recording{}, &backend.Problem{Code: session.CodeStateUnwritable,
+		return Recording{}, &problem.Error{Code: problem.CodeStateUnwritable,
 			Message: "writing the recording: " + err.Error(),
-			FixHint: "pass a writable path"}
+			FixHint: "Pass a writable path."}
 	}
 	return out, nil
 }
@@ -108,7 +109,7 @@ func span(rows []glasses.Event, since int64) []glasses.Event {
 		if lastAttached(rows) < 0 {
 			return nil // no app ever attached
 		}
-		// The app attached before the cursor. A run of another build can only begin where that app attached.
+		// The app attached before the cursor. A run of another build can begin only where that app attached.
 		first = lastAttached(rows)
 	}
 	return rows[first:]
@@ -128,7 +129,7 @@ func modelBefore(rows []glasses.Event, seq int64, now string) string {
 		}
 		if e.Seq >= seq {
 			if model == "" {
-				return glasses.DefaultDeviceModel // no row names the model
+				return glasses.DefaultDeviceModel // no row contains the model
 			}
 			break
 		}
@@ -140,8 +141,8 @@ func modelBefore(rows []glasses.Event, seq int64, now string) string {
 	return model
 }
 
-// notesOf lists changes of the glasses that precede the recording. A run begins with fresh glasses instead, whose state
-// is sent to the app when it attaches.
+// notesOf lists changes of the glasses that precede the recording. A run lacks them: it begins with new glasses, whose
+// state is sent to the app when it attaches.
 func notesOf(rows []glasses.Event, first int64) []string {
 	notes := []string{}
 	for _, e := range rows {
@@ -207,7 +208,7 @@ func (r *Runner) writeMedia(ctx context.Context, req RecordRequest, dir string, 
 		if e.Kind != glasses.KindResult || err != nil || res.Media == nil {
 			continue
 		}
-		name, body, err := r.store.Media(req.SessionID, res.Media.SHA256)
+		name, body, err := r.sessions.Media(req.SessionID, res.Media.SHA256)
 		if err != nil {
 			out.Notes = append(out.Notes,
 				"media "+res.Media.SHA256+" is not kept: a run takes the simulator's own pictures instead")

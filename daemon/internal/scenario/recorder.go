@@ -19,8 +19,8 @@ type recorder struct {
 	list    []scenario.Step
 	claims  int
 
-	last    int                // where to insert a camera step: before the step that made the app take the photo
-	photos  map[string]photoAt // photos in progress, by the id of the command
+	last    int                // where to insert a camera step: before the step that caused the app to take the photo
+	photos  map[string]photoAt // photos in progress, by the ID of the command
 	merging int                // rank of the state that the last step sets if the next row may join the step; else 0
 	claimed map[int64]struct{} // the rows that claims wait for
 	labels  []note             // notes about the steps that follow
@@ -30,7 +30,7 @@ type recorder struct {
 // photoAt is the position at which to insert the camera step for a photo.
 type photoAt struct{ index int }
 
-// pass adds a step for the time until an instant on the session's clock.
+// pass adds a step that advances the session's clock to at.
 func (r *recorder) pass(at int64) {
 	for ms := at - r.base - r.at; ms > 0; ms = at - r.base - r.at {
 		ms = min(ms, scenario.MaxAdvance)
@@ -72,9 +72,9 @@ func (r *recorder) steps(rows []glasses.Event, noted []note) {
 	}
 }
 
-// stimulate adds the step for a row. If one call changed several states, the log has a row for each of them, at the
-// same time, in the order in which the glasses report them and without an app's row in between. They are merged into
-// one step again, because the app must see them together.
+// stimulate adds the step for a row. If one call changed several states, the log contains a row for each of them, at
+// the same time, in the order that the glasses report them and without an app's row in between. stimulate merges
+// them into one step, because the app must see them together.
 func (r *recorder) stimulate(e glasses.Event) {
 	s, ok := stimulus(e)
 	if !ok {
@@ -116,7 +116,7 @@ func mergeState(into, from *glasses.StatePatch) {
 	}
 }
 
-// note adds a step that left no row: a claim, a head movement or a picture.
+// note adds a step that added no row: a claim, a head movement or a picture.
 func (r *recorder) note(n note) {
 	switch {
 	case n.label != nil:
@@ -133,7 +133,7 @@ func (r *recorder) note(n note) {
 	}
 	if n.row > 0 {
 		if _, ok := r.claimed[n.row]; ok {
-			return // a row meets only one expectation
+			return // a row can meet only one expectation
 		}
 		r.claimed[n.row] = struct{}{}
 	}
@@ -143,7 +143,7 @@ func (r *recorder) note(n note) {
 	}
 	r.pass(n.at)
 	step := n.step
-	var within *int64 // in real time use the default, which depends on the panel of the replay
+	var within *int64 // in real time use the default, which depends on the panel during the replay
 	if r.virtual {
 		within = new(int64)
 	}
@@ -160,9 +160,8 @@ func (r *recorder) note(n note) {
 	r.claims++
 }
 
-// beforePhoto returns where to insert the camera step for a photo that the app requests now. If a step at the same time
-// caused the request, it is inserted before that step; if elapsed time did, it is inserted before the millisecond of
-// the request.
+// beforePhoto returns where to insert the camera step for a photo that the app requests now: before the step that
+// caused the request at the same time or, if elapsed time caused it, before the millisecond of the request.
 func (r *recorder) beforePhoto(at int64) photoAt {
 	if at-r.base > r.at {
 		r.pass(at - 1)
@@ -193,7 +192,7 @@ func (r *recorder) photo(e glasses.Event) {
 	}
 }
 
-// stimulus returns the step that makes the glasses send a row.
+// stimulus returns the step that causes the glasses to send a row.
 func stimulus(e glasses.Event) (s scenario.Step, ok bool) {
 	into := func(v any) bool { return json.Unmarshal(e.Payload, v) == nil }
 	patch := &glasses.StatePatch{}

@@ -17,6 +17,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/scenario"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // run is the state of one run.
@@ -33,7 +34,7 @@ type run struct {
 	next    int64 // cursor of the log
 	base    int64 // the time on the session's clock when the app attached
 	now     int64
-	since   int64          // only rows after this one count for expectations
+	since   int64          // expectations match only rows after this one
 	used    map[int64]bool // rows that an expectation has taken
 	taken   glasses.Event  // the row that the last expectation has taken
 	marks   []int64        // the last row at the end of each step, for the comparison with a recording
@@ -82,7 +83,7 @@ func (x *run) begin(ctx context.Context) error {
 			return err
 		}
 		if res.Error != nil {
-			return &backend.Problem{Code: res.Error.Code, Message: "switching the device model: " + res.Error.Message}
+			return &problem.Error{Code: res.Error.Code, Message: "switching the device model: " + res.Error.Message}
 		}
 		s.DeviceModel = x.s.DeviceModel
 	}
@@ -91,16 +92,16 @@ func (x *run) begin(ctx context.Context) error {
 	return x.findApp(ctx, s.Apps > 0)
 }
 
-// setScript sets the scenario's script, if it has one, for the session's assistant.
+// setScript sets the scenario's script, if it contains one, for the session's assistant.
 func (x *run) setScript(ctx context.Context) error {
 	script, err := session.ScriptOf(ctx, x.req.Files, x.dir, x.s.Assistant)
 	if err != nil || script == nil {
 		return err
 	}
-	return x.r.store.SetAssistantScript(ctx, x.req.Target, x.req.SessionID, script)
+	return x.r.sessions.SetAssistantScript(ctx, x.req.Target, x.req.SessionID, script)
 }
 
-// findApp waits for the row in which the app attached. The run begins there.
+// findApp waits for the row with which the app attached. The run begins there.
 func (x *run) findApp(ctx context.Context, attached bool) error {
 	late := time.Now().Add(x.r.attachWait)
 	for {
@@ -115,8 +116,8 @@ func (x *run) findApp(ctx context.Context, attached bool) error {
 		}
 		wait := time.Until(late)
 		if wait <= 0 {
-			return &backend.Problem{Code: backend.CodeNotConnected, Message: "no app attached to the session in time",
-				FixHint: "start the app with the session's endpoint and token file, then run the scenario again"}
+			return &problem.Error{Code: problem.CodeNotConnected, Message: "no app attached to the session in time",
+				FixHint: "Start the app with the session's endpoint and token file, then run the scenario again."}
 		}
 		if err := x.fetch(ctx, wait); err != nil {
 			return err
@@ -142,7 +143,7 @@ func left(rows []glasses.Event) bool {
 	return false
 }
 
-// fetch reads new rows of the log. If there are none, it waits up to wait for the first one.
+// fetch reads new rows of the log. If there are none, it waits up to wait for the first.
 func (x *run) fetch(ctx context.Context, wait time.Duration) error {
 	for {
 		page, err := x.r.sessions.Wait(ctx, x.req.Target, x.req.SessionID, x.next, session.MaxLimit, wait)
@@ -150,14 +151,15 @@ func (x *run) fetch(ctx context.Context, wait time.Duration) error {
 			return err
 		}
 		if page.Truncated && !x.gaps {
-			return &backend.Problem{Code: backend.CodeUnsupported,
-				Message: "rows of the event log were deleted before they were read: the session wrote more than its log keeps",
-				FixHint: "let the app write less between two steps, or split the scenario"}
+			return &problem.Error{Code: problem.CodeUnsupported,
+				Message: "rows of the event log were deleted before they were read: " +
+					"the session wrote more rows than its log can hold",
+				FixHint: "Let the app write less between two steps, or split the scenario."}
 		}
 		for _, raw := range page.Events {
 			var e glasses.Event
 			if err := json.Unmarshal(raw, &e); err != nil {
-				return &backend.Problem{Code: backend.CodeInvalidResponse, Message: "a row of the event log cannot be read"}
+				return &problem.Error{Code: problem.CodeInvalidResponse, Message: "a row of the event log cannot be read"}
 			}
 			x.rows = append(x.rows, e)
 			if !x.virtual {
@@ -187,12 +189,12 @@ func (x *run) steps(ctx context.Context) error {
 			rep.Verdict = Skipped
 		} else if err := x.step(ctx, i, step); err != nil {
 			var unmetExpectation *unmetExpectation
-			var problem *backend.Problem
+			var refused *problem.Error
 			switch {
 			case errors.As(err, &unmetExpectation):
 			case ctx.Err() != nil:
 				return context.Cause(ctx)
-			case errors.As(err, &problem) && problem.Code == backend.CodeNotFound:
+			case errors.As(err, &refused) && refused.Code == problem.CodeNotFound:
 				return err
 			default:
 				broken = true
@@ -258,7 +260,7 @@ func (x *run) stimulate(ctx context.Context, typ string, payload any, file strin
 			return fmt.Errorf("read the step's file: %w", err)
 		}
 		if !isMedia(typ, media) {
-			return fmt.Errorf("read the step's file: %s is neither PNG nor JPEG nor WAV, as the step needs",
+			return fmt.Errorf("read the step's file: %s must be a PNG or JPEG picture, or a WAV sound, as the step requires",
 				filepath.Base(file))
 		}
 	}
@@ -276,8 +278,8 @@ func (x *run) stimulate(ctx context.Context, typ string, payload any, file strin
 	return nil
 }
 
-// isMedia reports whether data has a type that the glasses accept. This is checked because a scenario is part of a
-// project and may name any file that the user can read, and in a session in a browser, the content leaves the machine.
+// isMedia reports whether data has a type that the glasses accept. A run checks this because a scenario is part of a
+// project and may refer to any file that the user can read, and in a browser session the content leaves the machine.
 func isMedia(typ string, data []byte) bool {
 	if typ == glasses.SimMicrophone {
 		return len(data) > 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WAVE"
@@ -310,7 +312,7 @@ func (x *run) display(ctx context.Context) (session.Display, error) {
 // artifactName matches the picture names that the run itself uses. It ignores case, because some file systems do.
 var artifactName = regexp.MustCompile(`(?i)^(step-\d+-.*|frame-\d+)$`)
 
-// pictureName returns the name under which a step's picture is stored. It never equals a name that the run itself uses.
+// pictureName returns the file name of a step's picture. It never equals a name that the run itself uses.
 func pictureName(named string) string {
 	if artifactName.MatchString(named) {
 		return "picture-" + named

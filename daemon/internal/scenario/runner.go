@@ -1,6 +1,6 @@
 // Package scenario runs scenarios (glasses/scenario) on sessions, records sessions as scenarios, and compares runs with
-// recordings. It treats local sessions in virtual or real time and browser sessions alike. It is independent of how a
-// session is reached and how apps are started.
+// recordings. It treats local sessions in virtual or real time and browser sessions alike. It does not know how a
+// session is reached or how apps are started.
 package scenario
 
 import (
@@ -15,10 +15,12 @@ import (
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/assistantscript"
 	"github.com/service-dev/service/glasses/scenario"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Sessions gives access to the sessions on which scenarios run. Its methods return a *backend.Problem on failure.
+// Sessions provides access to the sessions on which scenarios run. Its methods return a *problem.Error on
+// failure.
 type Sessions interface {
 	Get(ctx context.Context, target backend.Target, id string) (backend.Session, error)
 	Control(ctx context.Context, target backend.Target, id, typ string, payload any, media []byte) (glasses.Result, error)
@@ -26,30 +28,25 @@ type Sessions interface {
 	Wait(ctx context.Context, target backend.Target, id string, since int64, limit int,
 		wait time.Duration) (backendapi.EventPage, error)
 	Look(ctx context.Context, target backend.Target, id string) (session.Display, error)
-}
-
-// Store holds the data of a session other than its log.
-type Store interface {
 	// Media returns a recording made by the camera or the microphone of a local session.
 	Media(id, sha string) (name string, body []byte, err error)
 	// AssistantScript returns the script of a session's assistant, or nil.
 	AssistantScript(id string) *assistantscript.Script
-	// SetAssistantScript sets the script of a session's assistant. It returns a *backend.Problem on failure.
+	// SetAssistantScript sets the script of a session's assistant. It returns a *problem.Error on failure.
 	SetAssistantScript(ctx context.Context, target backend.Target, id string, script *assistantscript.Script) error
 }
 
 // Runner runs and records scenarios. It is safe for concurrent use on different sessions.
 type Runner struct {
 	sessions Sessions
-	store    Store
 	journal  journal
 	// attachWait is how long, in real time, a run waits for an app to attach.
 	attachWait time.Duration
 }
 
 // New returns a runner.
-func New(sessions Sessions, store Store) *Runner {
-	return &Runner{sessions: sessions, store: store, attachWait: 30 * time.Second}
+func New(sessions Sessions) *Runner {
+	return &Runner{sessions: sessions, attachWait: 30 * time.Second}
 }
 
 // Verdicts of a report and its steps.
@@ -61,26 +58,24 @@ const (
 	Unfinished = "unfinished"
 )
 
-// CodeInvalidScenario means that a file is not a scenario.
-const CodeInvalidScenario = "invalid_scenario"
-
-// Request requests a run on an open session. An app should be attached, or attach within 30 seconds.
+// Request requests a run on an open session. An app must be attached, or attach within 30 seconds.
 type Request struct {
 	// Files are the files of the client: the scenario and the pictures.
 	Files     clientio.Files
 	Target    backend.Target
 	SessionID string
-	// Path is the scenario's file, absolute. Paths in the scenario are relative to its folder.
+	// Path is the scenario's file, absolute. Paths in the scenario are relative to its directory.
 	Path string
-	// DeviceModel is the id of a model to use instead of the scenario's model. A scenario with a recording cannot run
+	// DeviceModel is the ID of a model to use instead of the scenario's model. A scenario with a recording cannot run
 	// on another model.
 	DeviceModel string
-	// Artifacts is a folder, absolute, for pictures and differences; it is created if necessary. If empty, none are
-	// stored.
+	// Artifacts is the absolute path of a directory for pictures and differences; it is created if necessary. If it
+	// is empty, none are stored.
 	Artifacts string
 	// Film also stores a picture of each of the first maxFrames states of the panel.
 	Film bool
-	// Accept replaces the recording's frames and pictures with this run's, if every step passes.
+	// Accept replaces the recording's frames and pictures with the ones of this run, if every step
+	// passes.
 	Accept bool
 	// AcceptSteps are numbers of steps, starting at 1. If these steps pass, their differences are copied into the
 	// recording; the rest of the recording stays unchanged. It cannot be combined with Accept.
@@ -92,7 +87,7 @@ type Report struct {
 	Name      string `json:"name"`
 	Verdict   string `json:"verdict"` // Pass or Fail
 	SessionID string `json:"sessionId"`
-	// AppLeft describes when the app left the session. It is set if the app did not return and no step expects that.
+	// AppLeft states when the app left the session. It is set if the app did not return and no step expects that.
 	AppLeft string `json:"appLeft,omitempty"`
 	// DurationMs is the time from the app's attachment to the end, in ms on the session's clock.
 	DurationMs int64 `json:"durationMs"`
@@ -102,7 +97,7 @@ type Report struct {
 	// MissingFonts contains a sentence for each font of the scenario that the session does not use for drawing.
 	// Pictures then differ.
 	MissingFonts []string `json:"missingFonts,omitempty"`
-	// Accepted reports that the recording was updated to the app's current frames. Diffs are the changes.
+	// Accepted is set if the recording was updated to the app's current frames. Diffs are the changes.
 	Accepted bool `json:"accepted,omitempty"`
 	// AcceptedSteps are the steps whose differences were copied into the recording for a request with AcceptSteps.
 	// AcceptedDiffs counts these differences by kind. Diffs then contains only the remaining differences, in the steps
@@ -178,27 +173,27 @@ type Picture struct {
 	PNG []byte `json:"-"`
 }
 
-// Load reads a scenario's file. It returns a *backend.Problem on failure.
+// Load reads a scenario's file. It returns a *problem.Error on failure.
 func Load(ctx context.Context, files clientio.Files, path string) (scenario.Scenario, error) {
 	data, err := files.Read(ctx, path, scenario.MaxFile)
 	if clientio.IsUnavailable(err) {
-		return scenario.Scenario{}, &backend.Problem{Code: clientio.CodeUnavailable, Message: err.Error(),
-			FixHint: "connect through service-mcp, or use `servicectl session run`"}
+		return scenario.Scenario{}, &problem.Error{Code: problem.CodeClientFilesUnavailable, Message: err.Error(),
+			FixHint: "Connect through service-mcp, or use `servicectl session run`."}
 	}
 	if err != nil {
-		return scenario.Scenario{}, &backend.Problem{Code: CodeInvalidScenario,
-			Message: "reading the scenario: " + err.Error(), FixHint: "pass the path of a scenario file"}
+		return scenario.Scenario{}, &problem.Error{Code: problem.CodeInvalidScenario,
+			Message: "reading the scenario: " + err.Error(), FixHint: "Pass the path of a scenario file."}
 	}
 	s, err := scenario.Parse(data)
 	if err != nil {
-		return s, &backend.Problem{Code: CodeInvalidScenario, Message: fmt.Sprintf("%s: %v", filepath.Base(path), err),
-			FixHint: "correct the named place; searchDocs scenario-steps lists every field"}
+		return s, &problem.Error{Code: problem.CodeInvalidScenario, Message: fmt.Sprintf("%s: %v", filepath.Base(path), err),
+			FixHint: "Correct the place in the message; searchDocs scenario-steps lists every field."}
 	}
 	return s, nil
 }
 
 // Run runs a scenario and compares the run with the scenario's recording, if it has one. A failed run is not an error.
-// Run returns a *backend.Problem if the file is not a scenario, the session is closed, or no app attached.
+// Run returns a *problem.Error if the file is not a scenario, the session is closed or no app attaches.
 func (r *Runner) Run(ctx context.Context, req Request) (Report, error) {
 	s, err := Load(ctx, req.Files, req.Path)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/scenario"
 	"github.com/service-dev/service/internal/clientio/local"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -36,7 +37,7 @@ func TestSubset(t *testing.T) {
 		{`{"a":[{"b":2}]}`, `{"a":[{"b":2,"c":3}]}`, `payload.a is [{"b":2,"c":3}], not [{"b":2}]`},
 		{`{"a":null}`, `{"a":null}`, ""},
 		{`{"a":null}`, `{}`, "payload.a is missing"},
-		{`{"a":{"b":1}}`, `{"a":7}`, "payload.a is 7, not an object"},
+		{`{"a":{"b":1}}`, `{"a":7}`, "payload.a must be an object, not 7"},
 		{`{"a":9007199254740993}`, `{"a":9007199254740992}`, "payload.a is 9007199254740992, not 9007199254740993"},
 	} {
 		if got := subset("payload", json.RawMessage(c.want), json.RawMessage(c.got)); got != c.says {
@@ -93,7 +94,7 @@ func (p *pageOnly) Get(context.Context, backend.Target, string) (backend.Session
 }
 
 func (p *pageOnly) Control(context.Context, backend.Target, string, string, any, []byte) (glasses.Result, error) {
-	return glasses.Result{}, &backend.Problem{Code: backend.CodeNotConnected, Message: "no simulator page is open"}
+	return glasses.Result{}, &problem.Error{Code: problem.CodeNotConnected, Message: "no simulator page is open"}
 }
 
 func (p *pageOnly) Advance(context.Context, string, int64) (int64, bool, error) {
@@ -117,11 +118,11 @@ func (p *pageOnly) Wait(ctx context.Context, _ backend.Target, _ string, since i
 }
 
 func (p *pageOnly) Look(context.Context, backend.Target, string) (session.Display, error) {
-	return session.Display{}, &backend.Problem{Code: backend.CodeNotConnected, Message: "no simulator page is open"}
+	return session.Display{}, &problem.Error{Code: problem.CodeNotConnected, Message: "no simulator page is open"}
 }
 
 func (p *pageOnly) Media(string, string) (string, []byte, error) {
-	return "", nil, &backend.Problem{Code: backend.CodeNotFound, Message: "not here"}
+	return "", nil, &problem.Error{Code: problem.CodeNotFound, Message: "not here"}
 }
 
 func rows(events ...glasses.Event) []glasses.Event {
@@ -137,7 +138,7 @@ func rows(events ...glasses.Event) []glasses.Event {
 // If the user has closed the page of a browser session, the step that needs the page fails with the reason.
 func TestABrowserSessionWithoutAPage(t *testing.T) {
 	p := &pageOnly{}
-	r := New(p, p)
+	r := New(p)
 	r.attachWait = 10 * time.Millisecond
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s.json")
@@ -147,9 +148,9 @@ func TestABrowserSessionWithoutAPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := r.Run(t.Context(), Request{Files: ours, SessionID: "ses_abcdefgh", Path: path})
-	var problem *backend.Problem
-	if !errors.As(err, &problem) || problem.Code != backend.CodeNotConnected ||
-		!strings.Contains(problem.Message, "no app attached") {
+	var refused *problem.Error
+	if !errors.As(err, &refused) || refused.Code != problem.CodeNotConnected ||
+		!strings.Contains(refused.Message, "no app attached") {
 		t.Errorf("a session without an app: %v, want not_connected", err)
 	}
 	p.rows = rows(glasses.Event{Type: glasses.RowAppAttached, Sender: glasses.SenderService, Kind: glasses.KindEvent})
@@ -164,10 +165,10 @@ func TestABrowserSessionWithoutAPage(t *testing.T) {
 func TestRecordWithoutAnApp(t *testing.T) {
 	p := &pageOnly{rows: rows(glasses.Event{Type: glasses.RowGlassesAttached, Sender: glasses.SenderService,
 		Kind: glasses.KindEvent})}
-	rec, err := New(p, p).Record(t.Context(), RecordRequest{Files: ours, SessionID: "ses_abcdefgh",
+	rec, err := New(p).Record(t.Context(), RecordRequest{Files: ours, SessionID: "ses_abcdefgh",
 		Path: filepath.Join(t.TempDir(), "rec.json")})
-	var problem *backend.Problem
-	if !errors.As(err, &problem) || problem.Code != backend.CodeNotFound {
+	var refused *problem.Error
+	if !errors.As(err, &refused) || refused.Code != problem.CodeNotFound {
 		t.Errorf("%+v, %v", rec, err)
 	}
 }
@@ -187,7 +188,7 @@ func TestRecordOfABrowserSession(t *testing.T) {
 			Payload: json.RawMessage(`{"points":1}`)},
 	)}
 	path := filepath.Join(t.TempDir(), "deep", "er", "rec.json")
-	rec, err := New(p, p).Record(t.Context(), RecordRequest{Files: ours, SessionID: "ses_abcdefgh", Path: path})
+	rec, err := New(p).Record(t.Context(), RecordRequest{Files: ours, SessionID: "ses_abcdefgh", Path: path})
 	if err != nil || len(rec.Notes) != 1 || rec.Requests != 2 || rec.Media != 0 {
 		t.Fatalf("%+v, %v", rec, err)
 	}

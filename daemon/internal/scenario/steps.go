@@ -10,9 +10,11 @@ import (
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/scenario"
+	"github.com/service-dev/service/internal/problem"
 )
 
-// StepsRequest requests steps on an open session whose app keeps running, as an agent does while developing.
+// StepsRequest requests steps on an open session. The app keeps running afterwards, so that an agent can
+// continue developing it.
 type StepsRequest struct {
 	// Files are the files of the client: the pictures and sounds of steps.
 	Files     clientio.Files
@@ -23,9 +25,9 @@ type StepsRequest struct {
 	DeviceModel string
 	// Assistant is the script that answers the app's assistant from now on; nil keeps the current script.
 	Assistant *scenario.Assistant
-	// Dir is the absolute folder to which paths in the steps are relative.
+	// Dir is the absolute directory to which paths in the steps are relative.
 	Dir string
-	// Artifacts is an absolute folder for pictures. If empty, none are stored.
+	// Artifacts is an absolute directory for pictures. If it is empty, none are stored.
 	Artifacts string
 	// Since excludes the rows up to this cursor. It applies to the expectations before the first step that acts on the
 	// glasses.
@@ -37,9 +39,9 @@ type StepsRequest struct {
 // StepsReport is the result of RunSteps.
 type StepsReport struct {
 	Verdict string // Pass, Fail or Unfinished
-	// AppLeft describes when the app left the session. It is set if the app did not return and no step expects that.
+	// AppLeft states when the app left the session. It is set if the app did not return and no step expects that.
 	AppLeft string
-	// Steps are the steps in order; the ones after the first failure are Skipped. AtMs counts from the beginning of the
+	// Steps are the steps in order; steps after the first failure are Skipped. AtMs counts from the beginning of the
 	// first step.
 	Steps []StepReport
 	// NowMs is the time on the session's clock at the end.
@@ -54,8 +56,8 @@ type StepsReport struct {
 	End session.Display
 }
 
-// RunSteps runs steps and stops at the first failure or at the request's limit. Neither is an error. It returns a
-// *backend.Problem if the session is closed or no app attached.
+// RunSteps runs steps and stops at the first failure or at the request's limit; neither is an error. It returns a
+// *problem.Error if the session is closed or no app attaches.
 func (r *Runner) RunSteps(ctx context.Context, req StepsRequest) (StepsReport, error) {
 	x := &run{r: r, dir: req.Dir,
 		s:    scenario.Scenario{DeviceModel: req.DeviceModel, Assistant: req.Assistant, Steps: req.Steps},
@@ -130,7 +132,7 @@ func (x *run) stopAtLimit(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// join waits for an app and reads the part of the log that counts for the first expectations. Rows that are no longer
+// join waits for an app and reads the part of the log that the first expectations may match. Rows that are no longer
 // in the log do not matter here.
 func (x *run) join(ctx context.Context, since int64) error {
 	late := time.Now().Add(x.r.attachWait)
@@ -138,14 +140,14 @@ func (x *run) join(ctx context.Context, since int64) error {
 	defer func() { x.gaps = false }()
 	s, err := x.r.sessions.Get(ctx, x.req.Target, x.req.SessionID)
 	if err == nil && s.Transport == backend.TransportBrowser && s.Pages == 0 {
-		return &backend.Problem{Code: backend.CodeNotConnected, Message: "no simulator page is open"}
+		return &problem.Error{Code: problem.CodeNotConnected, Message: "no simulator page is open"}
 	}
 	for err == nil && s.Apps == 0 {
 		wait := time.Until(late)
 		if wait <= 0 {
-			return &backend.Problem{Code: backend.CodeNotConnected, Message: "no app attached to the session in time",
-				FixHint: "start the app with the variables of startLocalSimulation (`servicectl session env` prints them), then " +
-					"repeat the call"}
+			return &problem.Error{Code: problem.CodeNotConnected, Message: "no app attached to the session in time",
+				FixHint: "Start the app with the variables of startLocalSimulation (`servicectl session env` prints them), then " +
+					"repeat the call."}
 		}
 		if err := x.fetch(ctx, wait); err != nil {
 			return err
@@ -169,23 +171,23 @@ func (x *run) join(ctx context.Context, since int64) error {
 	return x.fetch(ctx, 0)
 }
 
-// problemOf returns the *backend.Problem for a step that could not be run.
+// problemOf returns the *problem.Error for a step that could not be run.
 func problemOf(err error) error {
 	if unmet, ok := err.(*unmetExpectation); ok { //nolint:errorlint // it is never wrapped
-		return &backend.Problem{Code: glasses.CodeUnsupported, Message: unmet.message,
-			FixHint: "call setDevice to see the reason, or remove deviceModel from the scenario"}
+		return &problem.Error{Code: glasses.CodeUnsupported, Message: unmet.message,
+			FixHint: "Call setDevice to see the reason, or remove deviceModel from the scenario."}
 	}
 	return err
 }
 
-// makeArtifacts creates the folder for pictures, if one is requested.
+// makeArtifacts creates the directory for pictures, if one is requested.
 func makeArtifacts(ctx context.Context, req Request) error {
 	if req.Artifacts == "" {
 		return nil
 	}
 	if err := req.Files.MakeDir(ctx, req.Artifacts, 0o700); err != nil {
-		return &backend.Problem{Code: session.CodeStateUnwritable, Message: "create the folder for pictures: " + err.Error(),
-			FixHint: "pass a writable folder"}
+		return &problem.Error{Code: problem.CodeStateUnwritable, Message: "create the folder for pictures: " + err.Error(),
+			FixHint: "Pass a writable folder."}
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/scenario"
+	"github.com/service-dev/service/internal/problem"
 )
 
 func listOf(t *testing.T, steps string) []scenario.Step {
@@ -28,7 +29,7 @@ func listOf(t *testing.T, steps string) []scenario.Step {
 
 func TestRunSteps_StopsAtTheFirstFailure(t *testing.T) {
 	s := attended{show(glasses.FreshState(), glasses.Node{Type: glasses.NodeText, Text: "Milk"})}
-	report, err := New(s, s).RunSteps(t.Context(), StepsRequest{Files: ours, SessionID: "ses_abcdefgh", Steps: listOf(t,
+	report, err := New(s).RunSteps(t.Context(), StepsRequest{Files: ours, SessionID: "ses_abcdefgh", Steps: listOf(t,
 		`{"expectDisplay":{"text":["Milk"]}},{"picture":"list"},{"expect":{"type":"nothing","withinMs":0}},{"advance":1}`)})
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +63,7 @@ func TestRunSteps_KeepsTheLastPNGs(t *testing.T) {
 	for i := range most {
 		list = append(list, fmt.Sprintf(`{"picture":"p%d"}`, i))
 	}
-	report, err := New(s, s).RunSteps(t.Context(), StepsRequest{Files: ours, SessionID: "ses_abcdefgh",
+	report, err := New(s).RunSteps(t.Context(), StepsRequest{Files: ours, SessionID: "ses_abcdefgh",
 		Steps: listOf(t, strings.Join(list, ","))})
 	if err != nil || len(report.Pictures) != most {
 		t.Fatalf("%d pictures, error %v; want one per step", len(report.Pictures), err)
@@ -95,11 +96,11 @@ func TestRunSteps_NeedsAnApp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for pages, message := range []string{"no simulator page is open", "no app attached to the session in time"} {
 			s := unattended{show(glasses.FreshState(), glasses.Node{Type: glasses.NodeText, Text: "Milk"}), pages}
-			r := New(s, s)
+			r := New(s)
 			r.attachWait = 0
 			_, err := r.RunSteps(t.Context(), StepsRequest{Files: ours, SessionID: "ses_abcdefgh"})
-			var problem *backend.Problem
-			if !errors.As(err, &problem) || problem.Code != backend.CodeNotConnected || problem.Message != message {
+			var refused *problem.Error
+			if !errors.As(err, &refused) || refused.Code != problem.CodeNotConnected || refused.Message != message {
 				t.Errorf("with %d pages: %v, want not_connected", pages, err)
 			}
 		}
@@ -109,13 +110,13 @@ func TestRunSteps_NeedsAnApp(t *testing.T) {
 // unpaired is a session with real glasses that are not connected.
 type unpaired struct {
 	*showing
-	problem *backend.Problem
+	refused *problem.Error
 	page    string // the page that the user has to open
 }
 
 func (u unpaired) Get(context.Context, backend.Target, string) (backend.Session, error) {
 	return backend.Session{Transport: session.RealDevice, Clock: backend.ClockReal, Apps: 1, Hardware: &backend.Hardware{
-		Links: []backend.HardwareLink{{Key: "left", State: "down"}}, Problem: u.problem,
+		Links: []backend.HardwareLink{{Key: "left", State: "down"}}, Problem: u.refused,
 		ConnectURL: u.page}}, nil
 }
 
@@ -125,8 +126,8 @@ func TestRuns_DoNotWaitForAPage(t *testing.T) {
 		s := unpaired{showing: show(glasses.FreshState(), glasses.Node{Type: glasses.NodeText, Text: "Milk"}),
 			page: "http://127.0.0.1:1/#secret"}
 		began := time.Now()
-		_, err := New(s, s).RunSteps(t.Context(), StepsRequest{Files: ours, SessionID: "loc_abcdefgh"})
-		var p *backend.Problem
+		_, err := New(s).RunSteps(t.Context(), StepsRequest{Files: ours, SessionID: "loc_abcdefgh"})
+		var p *problem.Error
 		if !errors.As(err, &p) || !strings.Contains(p.FixHint, "servicectl glasses connect") ||
 			strings.Contains(p.Message+p.FixHint, "secret") || time.Since(began) > 0 {
 			t.Errorf("after %v: %+v, want to be sent to the page at once", time.Since(began), err)
@@ -140,21 +141,21 @@ func TestRuns_SayWhyRealGlassesAreNotConnected(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for message, problem := range map[string]*backend.Problem{
+	for message, refused := range map[string]*problem.Error{
 		"the glasses are not connected: switched off":  {Code: "radio_off", Message: "switched off", FixHint: "a"},
 		"the glasses are not connected: none in range": {Code: "not_in_range", Message: "none in range", FixHint: "b"},
 		"the glasses did not connect in time":          nil,
 	} {
 		s := unpaired{showing: show(glasses.FreshState(), glasses.Node{Type: glasses.NodeText, Text: "Milk"}),
-			problem: problem}
-		r := New(s, s)
+			refused: refused}
+		r := New(s)
 		r.attachWait = 0
 		_, steps := r.RunSteps(t.Context(), StepsRequest{Files: ours, SessionID: "loc_abcdefgh"})
 		_, whole := r.Run(t.Context(), Request{Files: ours, SessionID: "loc_abcdefgh", Path: path})
 		for _, err := range []error{steps, whole} {
-			var p *backend.Problem
-			if !errors.As(err, &p) || p.Code != backend.CodeNotConnected || p.Message != message ||
-				problem != nil && p.FixHint != problem.FixHint {
+			var p *problem.Error
+			if !errors.As(err, &p) || p.Code != problem.CodeNotConnected || p.Message != message ||
+				refused != nil && p.FixHint != refused.FixHint {
 				t.Errorf("%+v, want %q", err, message)
 			}
 		}
@@ -176,7 +177,7 @@ func (s slow) Get(ctx context.Context, target backend.Target, id string) (backen
 func TestRunSteps_SaysWhereTheLimitStoppedThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := slow{attended{show(glasses.FreshState(), glasses.Node{Type: glasses.NodeText, Text: "Milk"})}, time.Now()}
-		report, err := New(s, s).RunSteps(t.Context(), StepsRequest{Files: ours, SessionID: "ses_abcdefgh",
+		report, err := New(s).RunSteps(t.Context(), StepsRequest{Files: ours, SessionID: "ses_abcdefgh",
 			Limit: 50 * time.Second, Steps: listOf(t, `{"advance":10000},{"advance":60000},{"advance":1}`)})
 		if err != nil {
 			t.Fatal(err)

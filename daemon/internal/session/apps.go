@@ -14,8 +14,8 @@ import (
 
 // Peer is an app's connection as seen by a session.
 type Peer interface {
-	// Send queues a frame and never blocks. If the peer is behind, a stream's frame is dropped. If the peer is too far
-	// behind for any other frame, it is disconnected with glasses.CloseSlow.
+	// Send queues a frame and never blocks. If the peer is behind, Send drops a stream's frame. If the peer is too far
+	// behind for any other frame, Send disconnects it with glasses.CloseSlow.
 	Send(data []byte, binary, stream bool)
 	// End closes the connection after the queued frames are sent. Only the first call has an effect.
 	End(code int, reason string)
@@ -32,11 +32,11 @@ type App struct {
 	Welcome []byte
 
 	gatewayURL      string
-	tokenEnds       time.Time   // expiry of its newest gateway token; guarded by the session's lock
+	tokenEnds       time.Time   // expiry of its latest gateway token; guarded by the session's lock
 	hasGateway      atomic.Bool // whether it has received a gateway token
 	answersBarriers bool
 	takesTokens     bool         // whether it accepts gateway.token frames
-	sent            atomic.Int64 // number of frames sent to which it may react
+	sent            atomic.Int64 // number of sent frames that it may react to
 	handled         atomic.Int64 // number of these frames that it has definitely handled
 	isStuck         atomic.Bool  // whether it failed to settle in time
 
@@ -89,7 +89,7 @@ type Refusal struct {
 func (e *Refusal) Error() string { return e.Reason }
 
 // Attach attaches an app. Replay sends it the rows that are now in the log; later frames are sent through peer. helloID
-// is the id of the app's hello. It returns a *Refusal on failure.
+// is the ID of the app's hello. It returns a *Refusal on failure.
 func (m *Manager) Attach(id string, hello glasses.Hello, helloID string, peer Peer) (*App, error) {
 	s := m.local.find(id)
 	if s == nil || !s.secret.matches(hello.Secret) {
@@ -142,9 +142,9 @@ func (s *localSession) attachApp(a *App, helloID string) error {
 	return nil
 }
 
-// takeOverTranscription is called when the first app attaches. If that app has returned, transcription resumes. If it
-// is new and did not start transcription, transcription ends; the app that started it finds the corresponding row if it
-// returns later. The caller holds mu.
+// takeOverTranscription resumes transcription when the first app that attaches has been attached before. If the app is
+// new, it ends transcription; the app that started it finds the corresponding row if it returns later. The caller holds
+// mu.
 func (s *localSession) takeOverTranscription(isBack bool) {
 	if isBack {
 		s.sendStanding()
@@ -201,14 +201,14 @@ func (a *App) leave() {
 	}
 }
 
-// send sends a frame to which the app may react.
+// send sends a frame that the app may react to.
 func (a *App) send(data []byte, binary, stream bool) {
 	a.sent.Add(1)
 	a.peer.Send(data, binary, stream)
 	a.noteActivity()
 }
 
-// notify sends a frame about the log, which requires no reaction.
+// notify sends a frame about the log, to which apps do not react.
 func (a *App) notify(at int64, typ, id string, payload any) {
 	a.peer.Send(broker.Encode(time.UnixMilli(at), typ, id, payload), false, false)
 }

@@ -15,9 +15,10 @@ import (
 	"github.com/service-dev/service/daemon/internal/statefile"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/assistantscript"
+	"github.com/service-dev/service/internal/problem"
 )
 
-// scriptName is the name of the file in a session's folder that contains its assistant script.
+// scriptName is the name of the file in a session's directory that contains its assistant script.
 const scriptName = "assistant.json"
 
 // maxCalls is the maximum number of pending answers of one session's assistant.
@@ -38,7 +39,7 @@ func (s *localSession) setScript(script *assistantscript.Script) error {
 	return nil
 }
 
-// AssistantScript returns the script of a session's assistant, or nil. For a browser session, this is the script that
+// AssistantScript returns the script of a session's assistant, or nil. For a browser session, it is the script that
 // this daemon set.
 func (m *Manager) AssistantScript(id string) *assistantscript.Script {
 	if !IsLocal(id) {
@@ -56,7 +57,7 @@ func (m *Manager) AssistantScript(id string) *assistantscript.Script {
 	return s.script
 }
 
-// SetAssistantScript sets the script of a session's assistant. It returns a *backend.Problem on failure.
+// SetAssistantScript sets the script of a session's assistant. It returns a *problem.Error on failure.
 func (m *Manager) SetAssistantScript(
 	ctx context.Context, target backend.Target, id string, script *assistantscript.Script,
 ) error {
@@ -77,7 +78,7 @@ func (m *Manager) setBrowserScript(
 	if !validID(id) {
 		return notFound()
 	}
-	if err := m.opts.Scripts.SetAssistantScript(ctx, target, id, script.Encode()); err != nil {
+	if err := m.opts.Backend.SetAssistantScript(ctx, target, id, script.Encode()); err != nil {
 		return err
 	}
 	unlock := m.minting.lock(id)
@@ -97,7 +98,7 @@ func (s *localSession) loadScript() {
 	s.script = readScriptFile(s.folder(), s.id, s.owner.log)
 }
 
-// readScriptFile returns the script in a session's folder, or nil.
+// readScriptFile returns the script in a session's directory, or nil.
 func readScriptFile(folder, session string, log *slog.Logger) *assistantscript.Script {
 	data, err := statefile.Read(filepath.Join(folder, scriptName), assistantscript.MaxFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -114,8 +115,8 @@ func readScriptFile(folder, session string, log *slog.Logger) *assistantscript.S
 	return script
 }
 
-// newGateway returns the gateway's address and a new token for an app; nil if the session has no script. The caller
-// holds mu.
+// newGateway returns the gateway's address and a new token for an app, or nil if the session has no script. The
+// caller holds mu.
 func (s *localSession) newGateway(a *App) *glasses.Gateway {
 	if s.script == nil {
 		return nil
@@ -139,11 +140,11 @@ func (s *localSession) renewTokens() {
 	}
 }
 
-// AssistantReply is a session's assistant's answer once it is due.
+// AssistantReply is the answer of a session's assistant, once it is due.
 type AssistantReply struct {
 	assistantscript.Answer
 	Request *assistantscript.Request
-	// ID identifies the answer. Created is the time on the session's clock, in seconds.
+	// ID identifies the answer. Created is its time on the session's clock, in seconds.
 	ID      string
 	Created int64
 }
@@ -156,8 +157,8 @@ type assistantCall struct {
 	isDue  chan struct{} // closed when the answer is due
 }
 
-// isOf reports whether the answer is delivered to the app. An app that lost its connection after it began a call still
-// waits for the answer, and may have attached again.
+// isOf reports whether the app waits for the answer. An app that lost its connection after it began a call still waits
+// for the answer, and may have attached again.
 func (c *assistantCall) isOf(a *App) bool {
 	return c.app == a || c.app.isGone() && c.app.info == a.info
 }
@@ -176,8 +177,8 @@ var (
 		Code: "too_many_calls", Message: "too many concurrent calls: try again", RetryAfter: 1}
 )
 
-// AskAssistant answers the body of a chat request with the script of the session to which the token belongs, once the
-// answer is due on the session's clock. It returns a *assistantscript.Failure or ctx's error on failure.
+// AskAssistant returns the answer of a session's script to body, a chat request, once the answer is due on the
+// session's clock. token identifies the session. It returns a *assistantscript.Failure or ctx's error on failure.
 func (m *Manager) AskAssistant(ctx context.Context, token string, body []byte) (AssistantReply, error) {
 	app, ok := m.local.tokens.find(token, m.opts.Now())
 	if !ok {
@@ -206,7 +207,7 @@ func (s *localSession) askAssistant(ctx context.Context, app *App, reply Assista
 	return reply, nil
 }
 
-// beginCall sets the answer and id of a reply, and returns the pending call.
+// beginCall sets the answer and ID of a reply, and returns the pending call.
 func (s *localSession) beginCall(app *App, reply *AssistantReply) (*assistantCall, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -289,7 +290,7 @@ func (s *localSession) deliverAnswers(now int64) {
 	}
 }
 
-// waitingCalls returns how many of an app's calls are waiting for the session's clock.
+// waitingCalls returns the number of an app's calls that are waiting for the session's clock.
 func (s *localSession) waitingCalls(a *App) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -302,10 +303,10 @@ func (s *localSession) waitingCalls(a *App) (n int) {
 }
 
 func scriptProblem(path string, err error) error {
-	var p *backend.Problem
+	var p *problem.Error
 	if errors.As(err, &p) {
 		return p
 	}
-	return problem(CodeInvalidRequest, fmt.Sprintf("assistantScript %s: %v", path, err),
-		"correct the named place; searchDocs assistant-scripts lists every field")
+	return problem.New(problem.CodeInvalidRequest, fmt.Sprintf("assistantScript %s: %v", path, err),
+		"Correct the place in the message; searchDocs assistant-scripts lists every field.")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // chooseTransport sets the transport of a new session, and its device model if the request does not specify one. It
@@ -21,18 +22,18 @@ func (m *Manager) chooseTransport(want *meta, req LocalRequest) error {
 	case err != nil:
 		return err
 	case t.NeedsAccount:
-		return problem(backend.CodeUnsupported, fmt.Sprintf("transport %s needs an account", t.Name),
-			"call createSimulatorSession, or leave transport out")
+		return problem.New(problem.CodeUnsupported, fmt.Sprintf("transport %s needs an account", t.Name),
+			"Call createSimulatorSession, or leave transport out.")
 	case want.Clock == backend.ClockVirtual && !t.VirtualClock:
-		return problem(backend.CodeUnsupported, fmt.Sprintf("transport %s has no virtual clock", t.Name),
-			"set clock to real, in the scenario too, or leave transport out for simulated glasses in virtual time")
+		return problem.New(problem.CodeUnsupported, fmt.Sprintf("transport %s has no virtual clock", t.Name),
+			"Set clock to real, in the scenario too, or leave transport out for simulated glasses in virtual time.")
 	case req.DeviceModel == "" && !t.Offers(want.Snapshot.DeviceModel):
 		want.Snapshot.DeviceModel = t.DeviceModels[0]
 	}
 	return checkModel(t, want.Snapshot.DeviceModel)
 }
 
-// checkOffered returns an error for a device model that the session's transport does not support.
+// checkOffered returns an error if the session's transport does not support the device model.
 func (s *localSession) checkOffered(model string) error {
 	m := s.state.read()
 	t, err := s.owner.transports.Transport(m.transportName())
@@ -49,20 +50,20 @@ func checkModel(t backend.Transport, model string) error {
 	if t.Offers(model) {
 		return nil
 	}
-	return problem(backend.CodeUnsupported, fmt.Sprintf("transport %s does not offer %s", t.Name, model),
-		"pass one that it offers: "+strings.Join(t.DeviceModels, ", "))
+	return problem.New(problem.CodeUnsupported, fmt.Sprintf("transport %s does not offer %s", t.Name, model),
+		"Pass one that it offers: "+strings.Join(t.DeviceModels, ", ")+".")
 }
 
-// transportProblem explains an error of a session whose adapter was removed. The session continues once the adapter is
-// added again.
+// transportProblem returns a clearer error if err occurred because the session's adapter was removed. The session
+// continues once the adapter is added again.
 func (m meta) transportProblem(err error) error {
-	var p *backend.Problem
-	if !errors.As(err, &p) || p.Code != backend.CodeUnknownTransport {
+	var p *problem.Error
+	if !errors.As(err, &p) || p.Code != problem.CodeUnknownTransport {
 		return err
 	}
-	return &backend.Problem{
+	return &problem.Error{
 		Code: p.Code, Message: fmt.Sprintf("the adapter of this session's transport, %s, was removed", m.transportName()),
-		FixHint: "let the person add it again with `servicectl plugin add PATH`, and the session continues; or call " +
-			"startLocalSimulation with fresh true",
+		FixHint: "Let the user add it again with `servicectl plugin add PATH`, and the session continues; or call " +
+			"startLocalSimulation with fresh true.",
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/internal/problem"
 )
 
 func ownTransports() *fakeTransports {
@@ -64,8 +65,8 @@ func TestStartLocal_TwinHasModelAndPace(t *testing.T) {
 func TestStartLocal_RefusesWhatATransportLacks(t *testing.T) {
 	m := newLocal(t, t.TempDir(), ownTransports(), nil)
 	for code, requests := range map[string][]LocalRequest{
-		backend.CodeUnknownTransport: {{Transport: "nothing"}},
-		backend.CodeUnsupported: {
+		problem.CodeUnknownTransport: {{Transport: "nothing"}},
+		problem.CodeUnsupported: {
 			{Transport: "remote"},
 			{Transport: "own", Clock: backend.ClockVirtual},
 			{Transport: "own", DeviceModel: "rayban_display"},
@@ -74,7 +75,7 @@ func TestStartLocal_RefusesWhatATransportLacks(t *testing.T) {
 		for _, r := range requests {
 			r.Project = "a.b"
 			_, err := m.StartLocal(t.Context(), caller.Caller{}, r)
-			var p *backend.Problem
+			var p *problem.Error
 			if !errors.As(err, &p) || p.Code != code {
 				t.Errorf("%+v: %v, want %s", r, err, code)
 			}
@@ -82,8 +83,8 @@ func TestStartLocal_RefusesWhatATransportLacks(t *testing.T) {
 	}
 	_, err := m.StartLocal(t.Context(), caller.Caller{}, LocalRequest{Project: "a.b", Transport: "own",
 		Clock: backend.ClockVirtual})
-	var hint *backend.Problem
-	if !errors.As(err, &hint) || !strings.HasPrefix(hint.FixHint, "set clock to real, in the scenario too") {
+	var hint *problem.Error
+	if !errors.As(err, &hint) || !strings.HasPrefix(hint.FixHint, "Set clock to real, in the scenario too") {
 		t.Errorf("without virtual time: %+v, want a hint that holds for scenarios", err)
 	}
 	if n := m.LocalCount(); n != 0 {
@@ -92,8 +93,8 @@ func TestStartLocal_RefusesWhatATransportLacks(t *testing.T) {
 	own := start(t, m, LocalRequest{Project: "a.b", Transport: "own"})
 	_, err = m.Control(t.Context(), backend.Target{}, own.SessionID, glasses.SimDevice,
 		glasses.DeviceChoice{DeviceModel: "rayban_display"}, nil)
-	var p *backend.Problem
-	if !errors.As(err, &p) || p.Code != backend.CodeUnsupported || p.FixHint == "" {
+	var p *problem.Error
+	if !errors.As(err, &p) || p.Code != problem.CodeUnsupported || p.FixHint == "" {
 		t.Errorf("setDevice: %v, want a refusal with the models of the transport", err)
 	}
 }

@@ -8,21 +8,22 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/broker"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
 // Control sends one control frame to the glasses of a session and returns its result, which may be an error of the
-// glasses. media is the picture for sim.camera or the WAV for sim.microphone. In virtual time, the apps have reacted
-// when Control returns. It returns a *backend.Problem on failure.
+// glasses. media is the picture for sim.camera or the WAV file for sim.microphone. In virtual time, the apps have
+// reacted when Control returns. It returns a *problem.Error on failure.
 func (m *Manager) Control(
 	ctx context.Context, target backend.Target, id, typ string, payload any, media []byte,
 ) (glasses.Result, error) {
 	if !glasses.IsControl(typ) || typ == glasses.SimAdvance || typ == glasses.SimStanding {
-		return glasses.Result{}, invalid(typ+" is not a control frame to send", "use one of sim.input, sim.transcript, "+
-			"sim.state, sim.motion, sim.fault, sim.device, sim.camera, sim.microphone")
+		return glasses.Result{}, invalid(typ+" is not a control frame to send", "Use one of sim.input, sim.transcript, "+
+			"sim.state, sim.motion, sim.fault, sim.device, sim.camera, sim.microphone.")
 	}
 	if len(media) > MaxUpload {
-		return glasses.Result{}, invalid("the file is larger than 1 MiB", "make the picture or the sound smaller")
+		return glasses.Result{}, invalid("the file is larger than 1 MiB", "Make the picture or the sound smaller.")
 	}
 	if !IsLocal(id) {
 		if !validID(id) {
@@ -49,20 +50,20 @@ func (m *Manager) controlBrowser(
 	if string(raw) == "null" {
 		raw = broker.Payload(struct{}{})
 	}
-	answer, err := m.opts.Live.Control(ctx, target, id, typ, raw, media)
+	answer, err := m.opts.Backend.Control(ctx, target, id, typ, raw, media)
 	if err != nil {
 		return glasses.Result{}, err
 	}
 	res, err := glasses.ParseResult(answer)
 	if err != nil {
-		return res, problem(backend.CodeInvalidResponse, "the glasses' answer cannot be read: "+err.Error(),
-			"reload the simulator page, so that it fits this version")
+		return res, problem.New(problem.CodeInvalidResponse, "the glasses' answer cannot be read: "+err.Error(),
+			"Reload the simulator page, so that it fits this version.")
 	}
 	return res, nil
 }
 
-// control returns after the effects are written to the log, so that they survive if the daemon is killed right after
-// the caller receives the result.
+// control sends a control frame and returns its result after the effects are written to the log, so that they
+// survive if the daemon is killed right after the caller receives the result.
 func (s *localSession) control(ctx context.Context, typ string, payload any, media []byte) (glasses.Result, error) {
 	if choice, ok := payload.(glasses.DeviceChoice); ok {
 		if err := s.checkOffered(choice.DeviceModel); err != nil {
@@ -100,8 +101,8 @@ func (s *localSession) act(ctx context.Context, typ string, payload any, media [
 	return res, err
 }
 
-// waitReattached waits, for at most barrierTimeout, until as many apps are attached as lost their connection, because
-// virtual time stops while they reconnect.
+// waitReattached waits, for at most barrierTimeout, until as many apps have attached as were dropped, because virtual
+// time stops while they reconnect.
 func (s *localSession) waitReattached(ctx context.Context, dropped []*App) {
 	ctx, cancel := context.WithTimeout(ctx, barrierTimeout)
 	defer cancel()
@@ -123,27 +124,27 @@ func (s *localSession) waitReattached(ctx context.Context, dropped []*App) {
 // refusal returns the error for a control frame that the glasses refused, or err.
 func refusal(res glasses.Result, err error) error {
 	if err == nil && res.Error != nil {
-		return &backend.Problem{Code: res.Error.Code, Message: res.Error.Message}
+		return &problem.Error{Code: res.Error.Code, Message: res.Error.Message}
 	}
 	return err
 }
 
-// Display is like Look but includes the picture. It returns a *backend.Problem on failure.
+// Display is like Look but includes the picture. It returns a *problem.Error on failure.
 func (m *Manager) Display(ctx context.Context, target backend.Target, id string) (Display, error) {
 	d, err := m.Look(ctx, target, id)
 	d.PNG = d.Picture()
 	return d, err
 }
 
-// Look asks the glasses what they show, without a picture. It returns a *backend.Problem on failure.
+// Look asks the glasses what they show, without a picture. It returns a *problem.Error on failure.
 func (m *Manager) Look(ctx context.Context, target backend.Target, id string) (Display, error) {
 	res, err := m.Control(ctx, target, id, glasses.SimState, struct{}{}, nil)
 	if err = refusal(res, err); err != nil {
 		return Display{}, err
 	}
 	if res.State == nil || res.View == nil {
-		return Display{}, problem(backend.CodeInvalidResponse, "the glasses did not report what they show",
-			"update the service so that daemon and simulator have the same version")
+		return Display{}, problem.New(problem.CodeInvalidResponse, "the glasses did not report what they show",
+			"Update the service so that daemon and simulator have the same version.")
 	}
 	described, err := m.Get(ctx, target, id)
 	if err != nil {
@@ -155,11 +156,11 @@ func (m *Manager) Look(ctx context.Context, target backend.Target, id string) (D
 	return d, nil
 }
 
-// Advance moves the virtual time of a local session by ms, up to MaxAdvance, and lets the apps react to everything that
-// happens in that time. settled is false if an app did not settle. It returns a *backend.Problem on failure.
+// Advance advances the virtual time of a local session by ms, up to MaxAdvance, and lets the apps react to everything
+// that happens in that time. settled is false if an app did not settle. It returns a *problem.Error on failure.
 func (m *Manager) Advance(ctx context.Context, id string, ms int64) (nowMs int64, settled bool, err error) {
 	if ms < 0 || ms > MaxAdvance {
-		return 0, false, invalid("ms must be between 0 and 86400000", "advance by at most a day per call")
+		return 0, false, invalid("ms must be between 0 and 86400000", "Advance by at most a day per call.")
 	}
 	if !IsLocal(id) {
 		return 0, false, notVirtual()
@@ -175,11 +176,11 @@ func (m *Manager) Advance(ctx context.Context, id string, ms int64) (nowMs int64
 }
 
 func notVirtual() error {
-	return problem(backend.CodeUnsupported, "the session's time is real: it passes by itself",
-		`wait for what should happen, or open a local session with clock "virtual"`)
+	return problem.New(problem.CodeUnsupported, "the session runs in real time, which cannot be advanced",
+		`Wait for what should happen, or open a local session with clock "virtual".`)
 }
 
-// Wait is like Since, but waits up to wait for a row if there are none after the cursor.
+// Wait is like Since, but if there is no row after the cursor, it waits up to wait for one.
 func (m *Manager) Wait(
 	ctx context.Context, target backend.Target, id string, since int64, limit int, wait time.Duration,
 ) (backendapi.EventPage, error) {
@@ -188,7 +189,7 @@ func (m *Manager) Wait(
 		if !validID(id) {
 			return backendapi.EventPage{}, notFound()
 		}
-		return m.opts.Live.WaitEvents(ctx, target, id, since, limit, wait)
+		return m.opts.Backend.WaitEvents(ctx, target, id, since, limit, wait)
 	}
 	s, err := m.local.wake(id)
 	if err != nil {

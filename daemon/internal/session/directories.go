@@ -27,7 +27,7 @@ const (
 	maxDirectoriesFile = 4 << 20
 )
 
-// loadDirectories reads a file that maps directories to entries. A file that is not JSON is treated as empty, because
+// loadDirectories reads a file that maps directories to entries. It treats a file that is not JSON as empty, because
 // the loss does not matter to users.
 func loadDirectories[T any](path string) (map[string]T, error) {
 	entries := map[string]T{}
@@ -58,7 +58,7 @@ func saveDirectories[T interface{ lastUse() int64 }](path string, entries map[st
 	return statefile.Write(path, append(data, '\n'))
 }
 
-// cleanDir normalizes the name of a directory sent by a client, which has resolved symbolic links.
+// cleanDir normalizes the path of a directory from a client, which has resolved symbolic links.
 func cleanDir(dir string) string {
 	if dir == "" {
 		return ""
@@ -69,11 +69,12 @@ func cleanDir(dir string) string {
 // latestName is the name of the file that records which sessions each directory used.
 const latestName = "latest.json"
 
-// maxEarlier is the number of sessions recorded for a directory in addition to the last used one.
+// maxEarlier is the number of sessions recorded for a directory in addition to the most recently
+// used one.
 const maxEarlier = 15
 
-// latestSessions records which sessions each directory used. When the last used session is closed, the previous one
-// takes its place.
+// latestSessions records which sessions each directory used. When the most recently used session is closed, the
+// previous one takes its place.
 type latestSessions struct {
 	path string
 	log  *ratelog.Logger
@@ -136,7 +137,7 @@ func (l *latestSessions) get(dir string) []string {
 	return nil
 }
 
-// forget removes a closed session.
+// forget removes a closed session from every directory.
 func (l *latestSessions) forget(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,7 +167,7 @@ func (m *Manager) used(ctx context.Context, id string) {
 	}
 }
 
-// recent returns the sessions that the caller's directory used and that were not closed here, most recently used first.
+// recent returns the sessions that the caller's directory used and this daemon did not close, most recently used first.
 // A browser session may have been closed elsewhere in the meantime.
 func (m *Manager) recent(who caller.Caller) []string {
 	return slices.DeleteFunc(m.latest.get(who.Workspace()), func(id string) bool {
@@ -174,7 +175,8 @@ func (m *Manager) recent(who caller.Caller) []string {
 	})
 }
 
-// Latest returns the open session that the caller's directory used last; ok is false if there is none.
+// Latest returns the open session that the caller's directory used most recently; ok is false if there
+// is none.
 func (m *Manager) Latest(_ context.Context, who caller.Caller) (id string, ok bool) {
 	recent := m.recent(who)
 	if len(recent) == 0 {
@@ -187,8 +189,9 @@ func (m *Manager) Latest(_ context.Context, who caller.Caller) (id string, ok bo
 // session was closed.
 type Replaced struct{ Closed, WhyNot string }
 
-// ClosePrevious closes the session that a new one replaces: the last used session of the caller's directory with the
-// same kind and project. A session that another program holds is not replaced; it ends with that program.
+// ClosePrevious closes the session that a new one replaces: the most recently used session of the caller's directory
+// with the same kind and project. It does not close a session that another program holds; that session ends with
+// that program.
 func (m *Manager) ClosePrevious(ctx context.Context, target backend.Target, who caller.Caller, by Opened) Replaced {
 	var others []string
 	for _, id := range m.recent(who) {

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// Display is what the wearer sees.
+// Display describes what the wearer sees.
 type Display struct {
 	Model glasses.DeviceModel
 	State glasses.State
@@ -62,7 +62,8 @@ func (d Display) Text() []string {
 // Findings returns the parts of the tree that do not fit the model.
 func (d Display) Findings() []glasses.Finding { return render.Fit(d.Model, d.View) }
 
-// Focus returns the id of the focused target, or "" if no target is focused or it has no id.
+// Focus returns the ID of the focused target, or "" if no target is focused or the target has no
+// ID.
 func (d Display) Focus() string {
 	if d.View.Focus < 0 || d.View.Focus >= len(d.Shown.Targets) {
 		return ""
@@ -70,7 +71,7 @@ func (d Display) Focus() string {
 	return d.Shown.Targets[d.View.Focus].ID
 }
 
-// DarkReason returns why the wearer cannot see the panel, or "" if it is visible.
+// DarkReason returns the reason why the wearer cannot see the panel, or "" if it is visible.
 func (d Display) DarkReason() string {
 	switch {
 	case d.State.Hinge == glasses.HingeFolded:
@@ -81,8 +82,8 @@ func (d Display) DarkReason() string {
 	return ""
 }
 
-// UnconfirmedReason returns why the wearer may see a view other than View. It returns "" if the glasses confirmed View,
-// or if the wearer cannot see the panel anyway.
+// UnconfirmedReason returns the reason why the wearer may see a view other than View, or "" if the glasses confirmed
+// View or the wearer cannot see the panel anyway.
 func (d Display) UnconfirmedReason() string {
 	if d.DarkReason() != "" {
 		return ""
@@ -90,8 +91,8 @@ func (d Display) UnconfirmedReason() string {
 	return d.Unconfirmed
 }
 
-// LookAgain returns how long a display is expected to stay the same if no row is written. Glasses need not write a row
-// when they confirm a picture.
+// LookAgain returns when to read the display again if no row is written, because glasses may confirm a picture without
+// writing a row.
 func (d Display) LookAgain() time.Duration {
 	if d.UnconfirmedReason() != "" {
 		return 200 * time.Millisecond
@@ -100,7 +101,7 @@ func (d Display) LookAgain() time.Duration {
 }
 
 // DefaultWithin returns how long to wait for this display to meet an expectation without withinMs, in ms: ms or, while
-// the picture is not confirmed, at least the time of two pictures, because one may have to wait for another.
+// the picture is not confirmed, at least the time that two pictures take, because one may have to wait for another.
 func (d Display) DefaultWithin(ms int64) int64 {
 	if d.Model.Panel == nil || d.UnconfirmedReason() == "" {
 		return ms
@@ -108,9 +109,9 @@ func (d Display) DefaultWithin(ms int64) int64 {
 	return max(ms, 2*d.Model.Panel.FullMs)
 }
 
-// Unmet describes the unmet parts of an expectation, one sentence each; empty if everything is met. Tools and the steps
-// of scenarios share this rule. While a picture is being transmitted, the previous picture must meet the expectation as
-// well: an app may redraw faster than its panel, which then never shows the latest view.
+// Unmet describes the unmet parts of an expectation, one sentence each. Tools and the steps of scenarios share this
+// function. While a picture is being transmitted, the previous picture must meet the expectation as well: an app may
+// redraw faster than its panel, which then never shows the latest view.
 func (d Display) Unmet(e scenario.ExpectDisplay) []string {
 	var unmet []string
 	miss := func(format string, a ...any) { unmet = append(unmet, fmt.Sprintf(format, a...)) }
@@ -151,8 +152,8 @@ func (d Display) confirmedMeets(e scenario.ExpectDisplay) bool {
 	return d.Confirmed != nil && len(NewDisplay(d.Model, d.State, *d.Confirmed).Unmet(e)) == 0
 }
 
-// canRead reports whether the wearer can read a text as part of one node's text: each of its lines in full or, with
-// partial, at least one pixel of each line.
+// canRead reports whether the wearer can read want as part of one node's text: each of its lines in full or, if
+// partial is set, at least one pixel of each line.
 func (d Display) canRead(want string, partial bool) bool {
 	for _, t := range d.Shown.Texts {
 		if t.Visible != render.VisibleNone &&
@@ -163,7 +164,7 @@ func (d Display) canRead(want string, partial bool) bool {
 	return false
 }
 
-// outOfOrder returns why texts that are all readable do not follow each other in reading order, or "" if they do.
+// outOfOrder reports which of several readable texts is out of reading order, or "" if none is.
 func (d Display) outOfOrder(wanted []string, partial bool) string {
 	var legible []string
 	for _, t := range d.Shown.Texts {
@@ -213,7 +214,8 @@ func (d Display) whyUnread(want string) string {
 	return "the panel shows no text"
 }
 
-// hasImage reports whether an image with this alt or id is visible in full or, with partial, at all.
+// hasImage reports whether an image with this alt or ID is visible in full or, if partial is set, at
+// all.
 func (d Display) hasImage(name string, partial bool) bool {
 	for _, i := range d.Shown.Images {
 		if (i.Alt == name || i.ID == name) &&

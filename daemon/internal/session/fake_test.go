@@ -12,6 +12,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -69,7 +70,7 @@ func (t *fakeTransports) Transport(name string) (backend.Transport, error) {
 	if known, ok := t.added[name]; ok {
 		return known, nil
 	}
-	return backend.Transport{}, &backend.Problem{Code: backend.CodeUnknownTransport, Message: "no " + name}
+	return backend.Transport{}, &problem.Error{Code: problem.CodeUnknownTransport, Message: "no " + name}
 }
 
 func (t *fakeTransports) last() *fakeGlasses {
@@ -236,7 +237,7 @@ func (fakeEndpoints) AppEndpoint(_ context.Context, id string) (string, error) {
 
 func (fakeEndpoints) GatewayURL(context.Context) (string, error) { return "http://127.0.0.1:1/v1", nil }
 
-// noPages is a backend without sessions.
+// noPages is a backend whose sessions have no open page.
 type noPages struct{}
 
 func (noPages) WaitEvents(
@@ -251,11 +252,15 @@ func (noPages) Control(
 	return nil, notFound()
 }
 
+func (noPages) SetAssistantScript(context.Context, backend.Target, string, []byte) error {
+	return notFound()
+}
+
 // newLocal returns a manager with fake glasses in dir; it stops when the test ends.
 func newLocal(t *testing.T, dir string, tr *fakeTransports, now func() time.Time) *Manager {
 	t.Helper()
 	f := &fakeBackend{}
-	m := New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f, Live: noPages{}, Transports: tr,
+	m := New(Options{StateDir: dir, Backend: f, Transports: tr,
 		Endpoints: fakeEndpoints{}, Now: now})
 	serve(t, m)
 	return m

@@ -11,24 +11,24 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/statefile"
 	contract "github.com/service-dev/service/internal/clientio"
+	"github.com/service-dev/service/internal/problem"
 )
 
-// Limits on folders of fixtures, in bytes.
+// Limits on directories of fixtures, in bytes.
 const (
 	maxFixture  = 16 << 20  // one file; the simulator accepts no larger one
 	maxFixtures = 256 << 20 // all files of one session
 	maxCopies   = 1 << 30   // all files of all sessions
 )
 
-// fixturesFolder contains the session's copy of its fixtures, because the simulator does not read a folder named by a
-// client.
+// fixturesFolder contains the session's copy of its fixtures, because the simulator does not read a directory chosen
+// by a client.
 const fixturesFolder = "fixtures"
 
-// fixtureFolders are the subfolders from which the simulator reads.
+// fixtureFolders are the subdirectories that the simulator reads.
 var fixtureFolders = []string{"photos", "frames"}
 
 // isFixture reports whether the simulator reads a file with this name.
@@ -37,7 +37,7 @@ func isFixture(name string) bool {
 		name == "transcripts.json"
 }
 
-// fixturesCopy returns the folder from which the simulator reads, or "" if it uses its own pictures and sounds.
+// fixturesCopy returns the directory that the simulator reads, or "" if it uses its own pictures and sounds.
 func (s *localSession) fixturesCopy(m meta) string {
 	if m.FixturesDir == "" {
 		return ""
@@ -45,7 +45,8 @@ func (s *localSession) fixturesCopy(m meta) string {
 	return filepath.Join(s.folder(), fixturesFolder)
 }
 
-// copyFixtures updates the session's copy from the client's folder. It does not rewrite unchanged files.
+// copyFixtures updates the session's copy from the client's directory. It does not rewrite unchanged
+// files.
 func (s *localSession) copyFixtures(ctx context.Context, files clientio.Files, dir string) error {
 	if dir == "" {
 		return nil
@@ -63,7 +64,7 @@ func (s *localSession) copyFixtures(ctx context.Context, files clientio.Files, d
 		return stateProblem("copy the fixtures", err)
 	}
 	if len(c.kept) == 0 {
-		return invalid("fixturesDir has no pictures (.jpg, .png) and no sound (.wav): "+dir, fixturesHint)
+		return invalid("fixturesDir contains no pictures (.jpg, .png) and no sound (.wav): "+dir, fixturesHint)
 	}
 	return nil
 }
@@ -80,7 +81,7 @@ type fixtureCopy struct {
 // otherFixtures returns the total size of the copies of all other sessions. It is limited because a client may open
 // many sessions.
 func (s *localSession) otherFixtures() (size int64) {
-	folders, _ := os.ReadDir(s.owner.root) // an unreadable folder is ignored
+	folders, _ := os.ReadDir(s.owner.root) // an unreadable directory is ignored
 	for _, folder := range folders {
 		if folder.Name() == s.id {
 			continue
@@ -99,7 +100,7 @@ func (s *localSession) otherFixtures() (size int64) {
 	return size
 }
 
-// folder copies the fixtures in a folder.
+// folder copies the fixtures in a directory.
 func (c *fixtureCopy) folder(ctx context.Context, folder string) error {
 	entries, err := c.files.List(ctx, folder)
 	if folder != "." && errors.Is(err, fs.ErrNotExist) {
@@ -140,11 +141,11 @@ func (c *fixtureCopy) file(ctx context.Context, name string) error {
 		return err
 	}
 	if c.size += int64(len(data)); c.size > maxFixtures {
-		return invalid("the files of fixturesDir exceed 256 MB", "leave out pictures that the test does not need")
+		return invalid("the files of fixturesDir exceed 256 MB", "Omit pictures that the test does not need.")
 	}
 	if c.size+c.others > maxCopies {
-		return problem(backend.CodeTooManySessions, "the fixtures of all local sessions exceed 1 GB in total",
-			"close unused local sessions, or leave out pictures that the test does not need")
+		return problem.New(problem.CodeTooManySessions, "the fixtures of all local sessions exceed 1 GB in total",
+			"Close unused local sessions, or omit pictures that the test does not need.")
 	}
 	to := filepath.Join(c.to, filepath.FromSlash(name))
 	c.kept[to] = true
@@ -168,21 +169,21 @@ func (c *fixtureCopy) removeStale() error {
 }
 
 func fixturesProblem(dir string, err error) error {
-	var p *backend.Problem
+	var p *problem.Error
 	switch {
 	case errors.As(err, &p):
 		return p
 	case clientio.IsUnavailable(err):
-		return problem(clientio.CodeUnavailable, err.Error(),
-			"connect through service-mcp or use servicectl, or leave fixturesDir out")
+		return problem.New(problem.CodeClientFilesUnavailable, err.Error(),
+			"Connect through service-mcp or use servicectl, or leave fixturesDir out.")
 	case errors.Is(err, fs.ErrNotExist):
 		return notFixtures(dir)
 	}
 	return invalid(fmt.Sprintf("the fixtures in %s cannot be read: %v", dir, err), fixturesHint)
 }
 
-const fixturesHint = "pass the path of a folder with pictures and sounds, or leave it out"
+const fixturesHint = "Pass the path of a folder with pictures and sounds, or leave it out."
 
 func notFixtures(dir string) error {
-	return invalid("fixturesDir is not a folder: "+dir, fixturesHint)
+	return invalid("fixturesDir must be a folder: "+dir, fixturesHint)
 }

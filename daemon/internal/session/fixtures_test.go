@@ -12,6 +12,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/internal/clientio"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // hostileClient lists a folder with names that lead out of it, and returns every requested file.
@@ -54,7 +55,7 @@ func TestFixtures_IgnoreNamesOutsideFolder(t *testing.T) {
 				who := caller.Caller{Cwd: t.TempDir(), IO: hostileClient{folder: folder, names: names}}
 				_, err := m.StartLocal(t.Context(), who,
 					LocalRequest{Project: "com.example.app", FixturesDir: "/fixtures", Fresh: true})
-				if code(err) != CodeInvalidRequest {
+				if code(err) != problem.CodeInvalidRequest {
 					t.Errorf("taken: %v", err)
 				}
 				if _, err := os.Stat(outside); err == nil {
@@ -81,7 +82,7 @@ func TestFixtures_OfAnyName(t *testing.T) {
 	}
 	write("notes.txt", "picture.gif")
 	want := LocalRequest{Project: "com.example.app", FixturesDir: dir}
-	if _, err := m.StartLocal(t.Context(), from(dir), want); code(err) != CodeInvalidRequest ||
+	if _, err := m.StartLocal(t.Context(), from(dir), want); code(err) != problem.CodeInvalidRequest ||
 		!strings.Contains(err.Error(), ".jpg") {
 		t.Errorf("a folder without pictures and sounds: %v, want invalid_request that names the files", err)
 	}
@@ -118,7 +119,7 @@ func TestFixtures_LimitAllSessions(t *testing.T) {
 	}
 	who := caller.Caller{Cwd: t.TempDir(), IO: hostileClient{folder: ".", names: []string{"photo.png"}}}
 	want := LocalRequest{Project: "com.example.other", FixturesDir: "/fixtures"}
-	if _, err := m.StartLocal(t.Context(), who, want); code(err) != backend.CodeTooManySessions {
+	if _, err := m.StartLocal(t.Context(), who, want); code(err) != problem.CodeTooManySessions {
 		t.Errorf("above the limit of all sessions: %v, want too_many_sessions", err)
 	}
 	if list, _ := m.List(t.Context(), backend.Target{}); len(list) != 1 {

@@ -7,15 +7,15 @@ import (
 	"github.com/service-dev/service/glasses/render"
 )
 
-// ModelOf returns the device model of a session's glasses. The page of a browser session does not have the fonts that
-// the user added to this machine, so its display is drawn without them here as well.
+// ModelOf returns the device model of a session's glasses. The page of a browser session lacks the fonts that the
+// user added to this machine, so its display is drawn without them here as well.
 func ModelOf(sessionID, model string) (m glasses.DeviceModel, ok bool) {
 	m, ok = glasses.Model(model)
 	m.WithoutAddedFonts = !IsLocal(sessionID)
 	return m, ok
 }
 
-// On returns models that draw with the fonts of these glasses.
+// On returns models, changed to draw with the fonts that these glasses have.
 func (d Display) On(models []glasses.DeviceModel) []glasses.DeviceModel {
 	models = slices.Clone(models)
 	for i := range models {

@@ -8,8 +8,8 @@ import (
 	"github.com/service-dev/service/glasses/broker"
 )
 
-// Handle handles one frame from the app. It passes raw to the glasses unchanged, so that unknown fields are kept. It
-// returns after the frame has been sent and, in virtual time, after the glasses have handled it.
+// Handle handles one frame from the app. It passes raw to the glasses unchanged to keep unknown fields. It returns
+// after the frame has been sent and, in virtual time, after the glasses have handled it.
 func (a *App) Handle(ctx context.Context, raw []byte, binary bool) {
 	defer a.noteActivity()
 	a.isStuck.Store(false)
@@ -52,7 +52,7 @@ func (a *App) Handle(ctx context.Context, raw []byte, binary bool) {
 const maxUnconfirmed = 100
 
 // hasDelayedEffect reports whether a command has no immediate effect, which is the case for a sleep unless a fault ends
-// it. Asking the glasses after each sleep would cost an app that ticks every second a quarter of its time.
+// it. Asking the glasses after each sleep would slow down an app that ticks every second by a quarter.
 func (s *localSession) hasDelayedEffect(id string) bool {
 	s.mu.Lock()
 	cmd, _ := s.broker.Command(id)
@@ -147,8 +147,8 @@ func (s *localSession) handleGlasses(data []byte, binary bool) {
 		s.apps.send(data, false, true)
 		return
 	default:
-		// An event gets its row's number as its id. Restarted glasses would repeat their own ids, and every run in
-		// virtual time would use the same ids.
+		// An event gets the number of its row as its ID. Restarted glasses would repeat their own IDs, and every
+		// run in virtual time would use the same IDs.
 		f.ID = s.newEventID()
 		if data, err = f.Encode(); err != nil {
 			return
@@ -162,7 +162,7 @@ func (s *localSession) handleGlasses(data []byte, binary bool) {
 	}
 }
 
-// deliverControl passes the result of a control frame to the caller that waits for it. It returns false for any other
+// deliverControl passes the result of a control frame to the caller that waits for it, or returns false for any other
 // result. The caller holds mu.
 func (s *localSession) deliverControl(f glasses.Frame) bool {
 	res, err := glasses.ParseResult(f.Payload)
@@ -196,7 +196,7 @@ func (s *localSession) handleGlassesBinary(data []byte) {
 	s.apps.send(data, true, f.Type != glasses.TypeMedia)
 }
 
-// errorResult converts an error frame, which is the glasses' response to an unreadable frame, to a result.
+// errorResult converts an error frame, which glasses send for an unreadable frame, to a result.
 func errorResult(f glasses.Frame) glasses.Frame {
 	var refusal glasses.Error
 	if json.Unmarshal(f.Payload, &refusal) != nil || refusal.Code == "" {

@@ -12,7 +12,7 @@ import (
 // gatewayTokens holds the tokens with which the apps of local sessions call their assistants. They exist only in
 // memory; an app that attaches again receives a new token.
 type gatewayTokens struct {
-	mu     sync.Mutex // innermost lock: no other lock is taken while it is held
+	mu     sync.Mutex // innermost lock: no other lock may be acquired while it is held
 	byHash map[string]gatewayToken
 }
 
@@ -39,7 +39,7 @@ func (t *gatewayTokens) mint(a *App, now time.Time) string {
 	return token
 }
 
-// find returns the app to which the token belongs.
+// find returns the app that a token belongs to.
 func (t *gatewayTokens) find(token string, now time.Time) (*App, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,15 +14,15 @@ import (
 // RealDevice is the transport of real glasses.
 const RealDevice = "realdevice"
 
-// The carriers of real glasses. ViaAuto is BlueZ where it has a Bluetooth adapter, and a page in the user's browser
-// elsewhere.
+// The carriers of real glasses. ViaAuto is BlueZ if it has a Bluetooth adapter, and otherwise a page in the user's
+// browser.
 const (
 	ViaAuto    = "auto"
 	ViaBlueZ   = "bluez"
 	ViaBrowser = "browser"
 )
 
-// Pairs remembers the real glasses of this computer.
+// Pairs remembers the real glasses that were connected to this computer.
 type Pairs interface {
 	// Last returns the most recently used pair of a model; its name is empty if there is none.
 	Last(deviceModel string) backend.Pair
@@ -39,7 +39,8 @@ type RealRequest struct {
 	// Project and DeviceModel have the same defaults as in LocalRequest, except that DeviceModel defaults to the first
 	// model with a driver.
 	Project, DeviceModel string
-	// Name is the pair's name; if empty, the most recently used pair or the only one in range is used.
+	// Name is the pair's name; if it is empty, the most recently used pair or the only pair in range
+	// is used.
 	Name string
 	// Via is the carrier; if empty, the open session's carrier or ViaAuto is used.
 	Via string
@@ -51,7 +52,7 @@ type RealRequest struct {
 type Real struct {
 	Opened
 	Hardware backend.Hardware
-	// NewPage is the page that the user has to open, unless an earlier call returned it.
+	// NewPage is the page that the user has to open; empty if an earlier call returned it.
 	NewPage string
 }
 
@@ -62,7 +63,7 @@ type hardware struct {
 	changed  chan struct{}     // closed and replaced at each change
 	saved    string            // the name of the pair that was last remembered
 	told     string            // the page that a call has already returned
-	detached int               // how often the glasses were detached
+	detached int               // number of times that the glasses were detached
 }
 
 func (h *hardware) read() (state *backend.Hardware, changed <-chan struct{}) {
@@ -75,7 +76,7 @@ func (h *hardware) read() (state *backend.Hardware, changed <-chan struct{}) {
 }
 
 // set stores a state. isNew reports whether the pair is connected for the first time. said is the user's new
-// description of its panel, or nil if it has not changed.
+// description of the pair's panel, or nil if it has not changed.
 func (h *hardware) set(state backend.Hardware) (isNew bool, said *backend.PairPanel) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -91,7 +92,7 @@ func (h *hardware) set(state backend.Hardware) (isNew bool, said *backend.PairPa
 	return true, said
 }
 
-// newPage returns the page that the user has to open, unless it was returned before.
+// newPage returns the page that the user has to open, or "" if it was returned before.
 func (h *hardware) newPage() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,7 +111,7 @@ func (h *hardware) notify() {
 	h.changed = make(chan struct{})
 }
 
-// detach marks the links as down until the next adapter reports them.
+// detach marks the links as down until the next adapter reports their state.
 func (h *hardware) detach() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -159,8 +160,8 @@ func (s *localSession) setHardware(state backend.Hardware) {
 	}
 }
 
-// tellPanel sends connected glasses the stored settings of their panel if these differ from the settings sent when they
-// were attached, at which time their name may not have been known.
+// tellPanel sends connected glasses the stored settings of their panel if these differ from the settings sent when the
+// glasses were attached. Their name may not have been known then.
 func (s *localSession) tellPanel() {
 	state, _ := s.hardware.read()
 	if !IsConnected(state) || s.owner.pairs == nil {
@@ -193,7 +194,7 @@ func (s *localSession) pair(m meta) backend.Pair {
 }
 
 // describeHardware returns the known state of the session's real glasses, or nil. Before they are attached, e.g. after
-// a restart of the daemon, it is only known whether they are uncleared.
+// a daemon restart, only Uncleared is known.
 func (s *localSession) describeHardware(m meta) *backend.Hardware {
 	state, _ := s.hardware.read()
 	if pair := s.pair(m); state == nil && pair.Name != "" && s.owner.pairs.IsUncleared(m.Snapshot.DeviceModel, pair.Name) {
@@ -209,9 +210,10 @@ func knowsBatteries(h *backend.Hardware) bool {
 	return !slices.ContainsFunc(h.Links, func(l backend.HardwareLink) bool { return l.BatteryPercent == 0 })
 }
 
-// ConnectReal opens the session for real glasses of (project, directory), or finds the open one, and waits until they
-// are connected. It returns earlier if the user has to act first and no call has reported that yet; the hardware
-// describes the action. The session stays open and connects by itself. It returns a *backend.Problem on failure.
+// ConnectReal opens the session for real glasses of (project, directory), or finds the open one, and waits until the
+// glasses are connected. It returns earlier if the user has to act first and no call has reported that yet; the
+// hardware describes the action. The session stays open, and the glasses connect by themselves. It returns a
+// *problem.Error on failure.
 func (m *Manager) ConnectReal(ctx context.Context, who caller.Caller, req RealRequest) (Real, error) {
 	opened, err := m.StartLocal(ctx, who, LocalRequest{
 		Project: req.Project, DeviceModel: req.DeviceModel, Transport: RealDevice, GlassesName: strings.TrimSpace(req.Name),
@@ -258,7 +260,7 @@ func (m *Manager) ConnectReal(ctx context.Context, who caller.Caller, req RealRe
 }
 
 // CloseReal closes the sessions of real glasses that were opened from the caller's directory, which clears the glasses.
-// It returns the ids of the closed sessions.
+// It returns the IDs of the closed sessions.
 func (m *Manager) CloseReal(ctx context.Context, who caller.Caller) (ids []string, err error) {
 	for _, s := range m.local.list() {
 		if meta := s.state.read(); meta.transportName() != RealDevice || meta.Dir != cleanDir(who.Workspace()) {
@@ -272,8 +274,8 @@ func (m *Manager) CloseReal(ctx context.Context, who caller.Caller) (ids []strin
 	return ids, nil
 }
 
-// NeedsPerson reports whether the glasses cannot be connected by waiting alone. It returns false for a page in the
-// browser, which itself shows what is missing.
+// NeedsPerson reports whether the user has to act before the glasses can connect. It returns false for a page in
+// the browser, which itself shows what is missing.
 func NeedsPerson(h *backend.Hardware) bool {
 	return h != nil && h.Problem != nil && h.Carrier != ViaBrowser && slices.Contains([]string{
 		"no_bluetooth", "radio_off", "no_permission", "several_in_range", "not_paired",

@@ -23,8 +23,8 @@ func (m *Manager) RealPairs() (list []RealPair) {
 	return list
 }
 
-// SetPanel stores the user's description of the panel of a session's glasses, and applies it to further pictures. It
-// returns a *backend.Problem on failure.
+// SetPanel stores the user's description of the panel of a session's glasses, and applies it to later pictures. It
+// returns a *problem.Error on failure.
 func (m *Manager) SetPanel(id string, panel backend.PairPanel) error {
 	s, err := m.local.wake(id)
 	if err != nil {
@@ -41,7 +41,8 @@ func (m *Manager) SetPanel(id string, panel backend.PairPanel) error {
 	return nil
 }
 
-// choosePair makes a session that has not had glasses yet look only for the pair with this name.
+// choosePair restricts a session to the pair called name, unless the session has had glasses
+// before.
 func (s *localSession) choosePair(ctx context.Context, name string) error {
 	if name == "" || s.state.read().GlassesName != "" {
 		return nil
@@ -52,7 +53,7 @@ func (s *localSession) choosePair(ctx context.Context, name string) error {
 
 // reattach detaches the session's glasses, so that new ones are attached. It returns once the old ones are detached.
 func (s *localSession) reattach(ctx context.Context) error {
-	before := s.hardware.detachments() // also counts glasses that detach by themselves from here on
+	before := s.hardware.detachments() // also counts glasses that detach by themselves from now on
 	if err := s.transport.wait(ctx, s.owner.life); err != nil {
 		return err
 	}

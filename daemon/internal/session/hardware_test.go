@@ -9,6 +9,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // knownPairs is a Pairs that remembers one pair.
@@ -218,7 +219,7 @@ func TestConnectReal_ReturnsANewPageOnce(t *testing.T) {
 	}
 	waits := connected("")
 	waits.Carrier, waits.ConnectURL, waits.Links[0].State = ViaBrowser, "http://127.0.0.1:1/#one", "down"
-	waits.Problem = &backend.Problem{Code: "not_chosen"}
+	waits.Problem = &problem.Error{Code: "not_chosen"}
 	for _, url := range []string{"http://127.0.0.1:1/#one", "http://127.0.0.1:1/#two"} {
 		waits.ConnectURL = url
 		open.OnHardware(waits)
@@ -244,8 +245,8 @@ func TestConnectReal_RefusesAnUnknownCarrier(t *testing.T) {
 	transports := realTransports()
 	m := newLocal(t, t.TempDir(), transports, nil)
 	_, err := m.ConnectReal(t.Context(), caller.Caller{}, RealRequest{Project: "a.b", Via: "wire", Wait: time.Millisecond})
-	var p *backend.Problem
-	if !errors.As(err, &p) || p.Code != CodeInvalidRequest || !strings.Contains(p.FixHint, "bluez or browser") {
+	var p *problem.Error
+	if !errors.As(err, &p) || p.Code != problem.CodeInvalidRequest || !strings.Contains(p.FixHint, "bluez or browser") {
 		t.Errorf("got %v, want a refusal that names the carriers", err)
 	}
 	if open := m.local.list(); len(open) > 0 {

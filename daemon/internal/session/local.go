@@ -13,11 +13,12 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // StartLocal opens the local session for (project, directory), or a new one if Fresh is set or the clock or fixtures
 // differ. It needs neither an account nor the network. When it returns, the glasses are attached. It returns a
-// *backend.Problem on failure.
+// *problem.Error on failure.
 func (m *Manager) StartLocal(ctx context.Context, who caller.Caller, req LocalRequest) (Opened, error) {
 	if m.opts.Transports == nil {
 		return Opened{}, m.local.refused
@@ -63,7 +64,8 @@ func (m *Manager) StartLocal(ctx context.Context, who caller.Caller, req LocalRe
 	return opened, nil
 }
 
-// twin completes a request for simulated glasses that resemble the glasses of another session.
+// twin completes a request with TwinOf: simulated glasses that resemble the glasses of another
+// session.
 func (m *Manager) twin(req LocalRequest) (LocalRequest, error) {
 	if req.TwinOf == "" {
 		return req, nil
@@ -103,18 +105,18 @@ func (m *Manager) prepare(ctx context.Context, s *localSession, created bool, mo
 	return opened, nil
 }
 
-// endpointProblem returns the problem for the address at which apps attach.
+// endpointProblem returns the problem for err, a failure to open the address where apps attach.
 func endpointProblem(err error) error {
 	var refused *net.OpError
 	if !errors.As(err, &refused) {
 		return stateProblem("open the address for apps", err)
 	}
-	return problem(CodeLoopback, fmt.Sprintf("open an address on 127.0.0.1 for apps: %v", err),
-		"allow the address in the sandbox or container in which the daemon was started, or run `servicectl daemon restart` "+
-			"outside of it")
+	return problem.New(problem.CodeLoopbackUnreachable, fmt.Sprintf("open an address on 127.0.0.1 for apps: %v", err),
+		"Allow the address in the sandbox or container in which the daemon was started, or run `servicectl daemon restart` "+
+			"outside of it.")
 }
 
-// localMeta returns the session that a request describes.
+// localMeta returns the state of the session that a request describes.
 func (m *Manager) localMeta(ctx context.Context, who caller.Caller, req LocalRequest) (meta, error) {
 	want := meta{Clock: req.Clock}
 	switch req.Clock {
@@ -122,27 +124,27 @@ func (m *Manager) localMeta(ctx context.Context, who caller.Caller, req LocalReq
 		want.Clock = backend.ClockReal
 	case backend.ClockReal, backend.ClockVirtual:
 	default:
-		return want, invalid("clock is neither virtual nor real",
-			`pass "virtual" for time that moves when you advance it, or leave it out`)
+		return want, invalid("clock must be virtual or real",
+			`Pass "virtual" for time that moves when you advance it, or leave it out.`)
 	}
 	switch req.Pace {
 	case PaceReal:
 		want.Pace = PaceReal
 	case "", PaceNone:
 	default:
-		return want, invalid("pace is neither real nor none", `pass "real" for a panel as slow as a real one`)
+		return want, invalid("pace must be real or none", `Pass "real" for a panel as slow as a real one.`)
 	}
 	if req.Via != "" && !slices.Contains([]string{ViaAuto, ViaBlueZ, ViaBrowser}, req.Via) {
-		return want, invalid(fmt.Sprintf("via %.40q is not a way to reach glasses", req.Via),
-			"pass auto, bluez or browser, or leave it out")
+		return want, invalid(fmt.Sprintf("via must be auto, bluez or browser, not %.40q", req.Via),
+			"Pass auto, bluez or browser, or leave it out.")
 	}
 	want.Snapshot = glasses.Snapshot{
 		DeviceModel: glasses.DefaultDeviceModel, State: glasses.FreshState(), View: glasses.View{Focus: -1},
 	}
 	if req.DeviceModel != "" {
 		if _, ok := glasses.Model(req.DeviceModel); !ok {
-			return want, invalid("deviceModel is not the id of a known model",
-				"pass an id such as rayban_display or even_g1, or leave it out")
+			return want, invalid("deviceModel must be the id of a known model",
+				"Pass an id such as rayban_display or even_g1, or leave it out.")
 		}
 		want.Snapshot.DeviceModel = req.DeviceModel
 	}
@@ -164,8 +166,8 @@ func (m *Manager) localMeta(ctx context.Context, who caller.Caller, req LocalReq
 	return want, nil
 }
 
-// RenewSecrets replaces the app secret of every local session. Apps find the new secret in the same file. An attached
-// app stays attached.
+// RenewSecrets replaces the app secret of every local session. Apps find the new secret in the same file. Attached
+// apps stay attached.
 func (m *Manager) RenewSecrets() error {
 	for _, s := range m.local.list() {
 		if err := s.secret.renew(); err != nil {
@@ -176,10 +178,12 @@ func (m *Manager) RenewSecrets() error {
 }
 
 func noMedia() error {
-	return problem(backend.CodeNotFound, "the session has no such media", "pass the sha256 of a result in the event log")
+	return problem.New(problem.CodeNotFound, "the session has no such media",
+		"Pass the sha256 of a result in the event log.")
 }
 
 func tooManySessions() error {
-	return problem(backend.CodeTooManySessions, fmt.Sprintf("%d local sessions are open, which is the limit", MaxLocal),
-		"call getSessionStatus to list them and closeSession for those that you do not need")
+	return problem.New(problem.CodeTooManySessions, fmt.Sprintf("the limit of %d open local sessions is reached",
+		MaxLocal),
+		"Call getSessionStatus to list them and closeSession for those that you do not need.")
 }

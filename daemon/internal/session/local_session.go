@@ -16,10 +16,11 @@ import (
 )
 
 const (
-	// maxRecent is the number of frames that a session remembers. A frame repeated after that counts as new.
+	// maxRecent is the number of frames that a session remembers. It treats a repeat of an older frame as
+	// new.
 	maxRecent  = 8192
 	countEvery = 10 * time.Second
-	// leaveTimeout is how long a session that ends waits for its apps to disconnect.
+	// leaveTimeout is how long an ending session waits for its apps to disconnect.
 	leaveTimeout = 2 * time.Second
 	// maintenanceEvery is the interval, in real time, at which a session checks for due work.
 	maintenanceEvery = time.Second
@@ -32,7 +33,7 @@ const player broker.PeerID = 1
 // locks.
 //
 // Lock order: localSession.mu before one of transport.mu, stateFile.mu, eventLog.mu and App.mu; and appSecret.mu
-// before stateFile.saving before stateFile.mu. turns are taken before all of them.
+// before stateFile.saving before stateFile.mu. turns are acquired before all of them.
 type localSession struct {
 	owner     *localSessions
 	id        string
@@ -42,10 +43,10 @@ type localSession struct {
 	apps      appList
 	turns     turns
 	hardware  hardware
-	lastID    atomic.Int64 // number in the last id of the service's own frames
+	lastID    atomic.Int64 // number in the latest ID of the service's own frames
 	isHeld    atomic.Bool  // whether it ends with the program that opened it
 
-	// mu makes relaying and logging happen in the same order, so that a replay followed by live frames has neither gaps
+	// mu keeps relaying and logging in the same order, so that a replay followed by live frames contains neither gaps
 	// nor duplicates.
 	mu      sync.Mutex
 	isLive  bool // whether the log and the goroutines exist
@@ -87,6 +88,10 @@ func (s *localSession) isVirtual() bool { return s.state.isVirtual() }
 // now returns the current time on the session's clock.
 func (s *localSession) now() time.Time { return time.UnixMilli(s.state.nowMs()) }
 
+// maxRestart is how long ago the deadline of a command may have passed while no daemon ran. An older command fails: the
+// next glasses must not take a picture for an app that asked for it the day before.
+const maxRestart = time.Minute
+
 // wake opens the log and starts the goroutines of a session. It is called before every use and has no effect on a live
 // session.
 func (s *localSession) wake() error {
@@ -103,12 +108,15 @@ func (s *localSession) wake() error {
 		return stateProblem("open the session's event log", err)
 	}
 	s.state.setSeq(log.newest())
+	var stale []broker.Output
 	if !s.isVirtual() {
+		stale = s.broker.ExpireCommands(s.now().Add(-maxRestart))
 		s.broker.ExtendDeadlines(s.now())
 	}
 	s.media.load(filepath.Join(s.folder(), mediaDir))
 	s.log, s.isLive = log, true
 	log.written, log.broken = s.rowsWritten, s.logBroken
+	_ = s.perform(nil, stale) // sends nothing to glasses
 	ctx, end := context.WithCancel(s.owner.life)
 	s.end, s.life, s.calls = end, ctx, map[*assistantCall]bool{}
 	s.loadScript()
@@ -162,15 +170,15 @@ func (s *localSession) frame(typ, id string, payload any) []byte {
 	return broker.Encode(s.now(), typ, id, payload)
 }
 
-// newID returns an id for a frame from the service.
+// newID returns an ID for a frame from the service.
 func (s *localSession) newID(prefix string) string {
 	return fmt.Sprintf("%s-%d", prefix, s.lastID.Add(1))
 }
 
-// newEventID returns the id of the event that is appended next. The caller holds mu.
+// newEventID returns the ID of the event that is appended next. The caller holds mu.
 func (s *localSession) newEventID() string { return fmt.Sprintf("g-%d", s.log.newest()+1) }
 
-// rowsWritten acknowledges a batch and informs the apps how far they may advance their cursors. The rows of the batch
+// rowsWritten acknowledges a batch and tells the apps how far they may advance their cursors. The rows of the batch
 // were relayed earlier.
 func (s *localSession) rowsWritten(batch []entry) {
 	var last glasses.Event
@@ -212,7 +220,7 @@ func (s *localSession) stop(code int, reason string) {
 	if !isLive {
 		return
 	}
-	// The last rows of the apps are written too if the apps disconnect in time.
+	// If the apps disconnect in time, their last rows are written too.
 	timeout, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
 	for _, a := range apps {
@@ -225,7 +233,8 @@ func (s *localSession) stop(code int, reason string) {
 	s.wg.Wait()
 }
 
-// nextDue returns when the service has to act next, in ms on the session's clock. The caller holds mu.
+// nextDue returns the time of the service's next action, in ms on the session's clock. The caller
+// holds mu.
 func (s *localSession) nextDue() (at int64, ok bool) {
 	deadline, isPending := s.broker.NextDeadline()
 	count, isCounting := s.streams.NextDue()

@@ -21,7 +21,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// Names of files in a local session's folder.
+// Names of files in a local session's directory.
 const (
 	metaName   = "session.json"
 	eventsName = "events.jsonl"
@@ -38,7 +38,7 @@ const (
 type localSessions struct {
 	root       string
 	transports Transports
-	refused    error // why transports are not available
+	refused    error // why transports are unavailable
 	now        func() time.Time
 	log        *slog.Logger
 	often      *ratelog.Logger // for failures that may occur with every frame
@@ -57,8 +57,8 @@ type localSessions struct {
 	wg       sync.WaitGroup    // counts sessions that are stopping because their log failed
 }
 
-// loaded returns the open sessions. On first use it reads the folder and removes the temporary files of killed daemons.
-// The caller holds mu.
+// loaded returns the open sessions. On first use it reads the sessions from disk and removes the temporary files of
+// killed daemons. The caller holds mu.
 func (l *localSessions) loaded() map[string]*localSession {
 	if l.isLoaded || l.transports == nil || l.isOver {
 		return l.open
@@ -99,7 +99,7 @@ func (l *localSessions) sweep(dir string) {
 	}
 }
 
-// readMeta reads a session's state; ok is false if the session in the folder cannot be opened.
+// readMeta reads a session's state; ok is false if the session cannot be opened.
 func (l *localSessions) readMeta(id string) (meta, bool) {
 	data, err := statefile.Read(filepath.Join(l.root, id, metaName), maxMetaFile)
 	var m meta
@@ -155,12 +155,12 @@ func (l *localSessions) list() []*localSession {
 
 func (s *localSession) usedAt() time.Time { return s.state.read().LastActiveAt }
 
-// match returns the open session that fits a request, or nil if there is none.
+// match returns the open session that meets a request, or nil if there is none.
 func (l *localSessions) match(want meta, req LocalRequest) *localSession {
 	if req.Fresh {
 		return nil
 	}
-	var free *localSession // a session that has no glasses yet and may use the requested ones
+	var free *localSession // a session without glasses yet, which may use the requested ones
 	for _, s := range l.list() {
 		m := s.state.read()
 		switch {
@@ -178,7 +178,7 @@ func (l *localSessions) match(want meta, req LocalRequest) *localSession {
 	return free
 }
 
-// create creates a session and its folder.
+// create creates a session and its directory.
 func (l *localSessions) create(m meta) (*localSession, error) {
 	m.SessionID = "loc_" + strings.ToLower(rand.Text()[:20])
 	m.CreatedAt, m.LastActiveAt = l.now().UTC(), l.now().UTC()
@@ -193,7 +193,7 @@ func (l *localSessions) create(m meta) (*localSession, error) {
 	}
 	if err != nil {
 		l.remove(s, glasses.CloseRestart, "")
-		return nil, stateProblem("create the session's folder", err)
+		return nil, stateProblem("create the session's directory", err)
 	}
 	return s, nil
 }
@@ -212,7 +212,7 @@ func (l *localSessions) add(s *localSession) error {
 	return nil
 }
 
-// remove ends a session and deletes its folder.
+// remove ends a session and deletes its directory.
 func (l *localSessions) remove(s *localSession, code int, reason string) {
 	l.mu.Lock()
 	if l.open[s.id] == s {
@@ -222,11 +222,11 @@ func (l *localSessions) remove(s *localSession, code int, reason string) {
 	s.stop(code, reason)
 	l.tokens.end(s)
 	if err := os.RemoveAll(s.folder()); err != nil {
-		l.log.Warn("failed to remove session folder", "session", s.id, "err", err)
+		l.log.Warn("failed to remove session directory", "session", s.id, "err", err)
 	}
 }
 
-// restart stops a session whose log cannot be written. The next use continues from the files.
+// restart stops a session whose log cannot be written. The next use starts it again from its files.
 func (l *localSessions) restart(s *localSession) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -277,7 +277,7 @@ func (l *localSessions) expire() {
 	for _, s := range l.list() {
 		if l.now().Sub(s.usedAt()) > localLife && len(s.apps.all()) == 0 {
 			l.log.Info("removed unused session", "session", s.id)
-			l.remove(s, glasses.CloseSessionOver, "nobody used the session for a week")
+			l.remove(s, glasses.CloseSessionOver, "the session was unused for a week")
 		}
 	}
 }

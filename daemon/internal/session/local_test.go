@@ -19,6 +19,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/internal/problem"
 )
 
 func rowsOf(t *testing.T, m *Manager, id string) []glasses.Event {
@@ -88,13 +89,13 @@ func TestStartLocal_RefusesBadArguments(t *testing.T) {
 		"clock": {Clock: "lunar"}, "model": {DeviceModel: "monocle"}, "fixtures": {FixturesDir: "/no/such/folder"},
 		"project": {Project: "x"},
 	} {
-		if _, err := m.StartLocal(t.Context(), from(""), req); code(err) != CodeInvalidRequest {
+		if _, err := m.StartLocal(t.Context(), from(""), req); code(err) != problem.CodeInvalidRequest {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	tr := &fakeTransports{err: &backend.Problem{Code: backend.CodeAdapterUnavailable, Message: "no adapter"}}
+	tr := &fakeTransports{err: &problem.Error{Code: problem.CodeAdapterUnavailable, Message: "no adapter"}}
 	m = newLocal(t, t.TempDir(), tr, nil)
-	if _, err := m.StartLocal(t.Context(), caller.Caller{}, LocalRequest{}); code(err) != backend.CodeAdapterUnavailable {
+	if _, err := m.StartLocal(t.Context(), caller.Caller{}, LocalRequest{}); code(err) != problem.CodeAdapterUnavailable {
 		t.Errorf("without an adapter: %v, want adapter_unavailable", err)
 	}
 	if list, _ := m.List(t.Context(), backend.Target{}); len(list) != 0 {
@@ -112,7 +113,7 @@ func TestStartLocal_LimitsSessions(t *testing.T) {
 	}
 	m.local.mu.Unlock()
 	if _, err := m.StartLocal(t.Context(), caller.Caller{},
-		LocalRequest{Project: "com.example.other"}); code(err) != backend.CodeTooManySessions {
+		LocalRequest{Project: "com.example.other"}); code(err) != problem.CodeTooManySessions {
 		t.Errorf("one session above the limit: %v, want too_many_sessions", err)
 	}
 	if again := start(t, m, LocalRequest{Project: "com.example.app"}); again.SessionID != first.SessionID {
@@ -127,8 +128,8 @@ func TestStartLocal_LimitsSessions(t *testing.T) {
 func TestStartLocal_ReportsHangingGlasses(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{err: context.DeadlineExceeded}, nil)
 	_, err := m.StartLocal(t.Context(), caller.Caller{}, LocalRequest{Project: "com.example.app"})
-	var p *backend.Problem
-	if !errors.As(err, &p) || p.Code != backend.CodeNotConnected || !p.Retryable {
+	var p *problem.Error
+	if !errors.As(err, &p) || p.Code != problem.CodeNotConnected || !p.Retryable {
 		t.Errorf("got %v", err)
 	}
 }
@@ -149,8 +150,8 @@ func TestStartLocal_ReportsBrokenLog(t *testing.T) {
 	for _, r := range open {
 		r.logBroken(errors.New("no space left on device"))
 	}
-	var p *backend.Problem
-	if err := <-got; !errors.As(err, &p) || p.Code != backend.CodeNotConnected || !p.Retryable {
+	var p *problem.Error
+	if err := <-got; !errors.As(err, &p) || p.Code != problem.CodeNotConnected || !p.Retryable {
 		t.Errorf("got %v", err)
 	}
 }
@@ -160,13 +161,13 @@ func TestManager_WithoutTransports(t *testing.T) {
 	dir := t.TempDir()
 	o := start(t, newLocal(t, dir, &fakeTransports{}, nil), LocalRequest{Project: "com.example.app"})
 	f := &fakeBackend{}
-	m := New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f,
-		LocalRefused: &backend.Problem{Code: backend.CodeSandboxBlocked, Message: "blocked"}})
-	if _, err := m.StartLocal(t.Context(), caller.Caller{}, LocalRequest{}); code(err) != backend.CodeSandboxBlocked {
+	m := New(Options{StateDir: dir, Backend: f,
+		LocalRefused: &problem.Error{Code: problem.CodeSandboxBlocked, Message: "blocked"}})
+	if _, err := m.StartLocal(t.Context(), caller.Caller{}, LocalRequest{}); code(err) != problem.CodeSandboxBlocked {
 		t.Errorf("starting: %v", err)
 	}
 	if _, err := m.Control(t.Context(), backend.Target{}, o.SessionID, glasses.SimState, nil,
-		nil); code(err) != backend.CodeSandboxBlocked {
+		nil); code(err) != problem.CodeSandboxBlocked {
 		t.Errorf("using: %v", err)
 	}
 	if list, err := m.List(t.Context(), backend.Target{}); len(list) != 0 || err != nil {
@@ -259,7 +260,7 @@ func TestLatest_FollowsUse(t *testing.T) {
 	}
 	for _, wrong := range []string{"ses_abcdefgh", "loc_aaaaaaaaaaaaaaaaaaaa"} {
 		if _, err := m.Control(caller.With(t.Context(), who), backend.Target{}, wrong, glasses.SimState, nil,
-			nil); code(err) != backend.CodeNotFound {
+			nil); code(err) != problem.CodeNotFound {
 			t.Errorf("controlling %s: %v, want an error", wrong, err)
 		}
 		if id, ok := m.Latest(t.Context(), who); !ok || id != first.SessionID {
@@ -360,8 +361,9 @@ func TestStartLocal_NamesTheSandboxThatForbidsLoopback(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	m.opts.Endpoints = blockedEndpoints{}
 	_, err := m.StartLocal(t.Context(), from(""), LocalRequest{})
-	var p *backend.Problem
-	if !errors.As(err, &p) || p.Code != CodeLoopback || p.Retryable || !strings.Contains(p.Message, "127.0.0.1") ||
+	var p *problem.Error
+	if !errors.As(err, &p) || p.Code != problem.CodeLoopbackUnreachable || p.Retryable || !strings.Contains(p.Message,
+		"127.0.0.1") ||
 		!strings.Contains(p.Message, "not permitted") || !strings.Contains(p.FixHint, "sandbox") {
 		t.Errorf("got %+v, want the address, the cause and the sandbox", err)
 	}

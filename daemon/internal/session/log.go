@@ -17,7 +17,7 @@ import (
 const (
 	indexEvery = 256       // rows between two entries of index
 	tailRows   = 1024      // limit on rows in memory
-	tailBytes  = 256 << 10 // limit on their bytes once they are written
+	tailBytes  = 256 << 10 // limit on their size in bytes once they are written
 	maxWaiting = 1024      // limit on unwritten rows, above which senders wait
 	maxRowLine = 1 << 20   // limit on the bytes of a line when reading
 	maxSeq     = 1 << 53   // the largest cursor that can be passed to a tool
@@ -28,9 +28,9 @@ const (
 )
 
 // eventLog is the event log of one session: one JSON row per line. Rows get their seq immediately and are written in
-// batches by one goroutine. Readers see only written rows. An incomplete line left by a killed daemon is removed, and
-// so are the oldest rows beyond MaxRows or MaxLog. Recent rows are in memory; older ones are read from the file. Writes
-// are not synced: they survive a crash of the daemon, but not a power failure.
+// batches by one goroutine. Readers see only written rows. It removes an incomplete line left by a killed daemon, and
+// the oldest rows beyond MaxRows or MaxLog. Recent rows are in memory; older ones are read from the file. Writes are
+// not synced: they survive a crash of the daemon, but not a power failure.
 type eventLog struct {
 	file    *os.File
 	written func(batch []entry) // called by the writing goroutine after each batch
@@ -53,8 +53,8 @@ type eventLog struct {
 	failed  error
 }
 
-// entry is a row to be written, and the app to which it is acknowledged. An entry without a line is a row that was
-// written earlier and is acknowledged again.
+// entry is a row to be written, and the app to which it is acknowledged. An entry without a line acknowledges a
+// row that was written earlier.
 type entry struct {
 	row  glasses.Event
 	line []byte
@@ -78,8 +78,8 @@ func openLog(path string, restore func(glasses.Event)) (*eventLog, error) {
 	return l, nil
 }
 
-// append assigns the row its seq and passes it to the writer. It waits while too many rows are unwritten. It returns
-// false if the log has failed; the row is then lost.
+// append assigns the row its seq and passes it to the writer. It waits while too many rows are unwritten. If the log
+// has failed, it returns false and the row is lost.
 func (l *eventLog) append(row glasses.Event, from *App) (int64, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -189,7 +189,7 @@ func (l *eventLog) flush(ctx context.Context, batch []entry) error {
 }
 
 // write appends a batch to the file. It retries for several seconds, so that no rows are lost if the disk is full for a
-// short time. Each attempt overwrites the incomplete previous one.
+// short time. Each attempt overwrites the incomplete result of the previous one.
 func (l *eventLog) write(ctx context.Context, batch []entry) error {
 	var b bytes.Buffer
 	for _, e := range batch {

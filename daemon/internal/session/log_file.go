@@ -65,8 +65,8 @@ func (l *eventLog) addWritten(line []byte) {
 	l.tail = append([][]byte(nil), l.tail[drop:]...)
 }
 
-// trim removes the oldest rows, a quarter of the limits at a time, so that it runs rarely. Only the writing goroutine
-// changes the file, so readers and senders wait only while the files are swapped.
+// trim removes the oldest rows. It frees a quarter of the limits at a time, so that it runs rarely. Only the writing
+// goroutine changes the file, so readers and senders wait only while the files are swapped.
 func (l *eventLog) trim() error {
 	k := l.keepFrom(MaxRows/4*3, MaxLog/4*3)
 	if k == 0 {
@@ -99,8 +99,8 @@ func (l *eventLog) trim() error {
 	return nil
 }
 
-// keepFrom returns the first index entry after which at most the given numbers of rows and bytes remain. It always
-// keeps at least one entry.
+// keepFrom returns the first index entry from which at most rows rows and bytes bytes remain. It always keeps at
+// least one entry.
 func (l *eventLog) keepFrom(rows, bytes int64) int {
 	written := l.onDisk - l.first + 1
 	for k, offset := range l.index {

@@ -15,13 +15,14 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// mediaDir is the folder for media recorded by a session's camera and microphone, as <sha256>.<ext>.
+// mediaDir is the directory for media recorded by a session's camera and microphone, as
+// <sha256>.<ext>.
 const mediaDir = "media"
 
 // rowMediaDropped is the type of the row about media deleted to stay within MaxMedia: {sha256, bytes}.
 const rowMediaDropped = "media.dropped"
 
-// mediaStore is a session's media folder. Its files are ordered by age, oldest first.
+// mediaStore is a session's media directory. Its files are ordered by age, oldest first.
 type mediaStore struct {
 	dir   string
 	files []mediaFile
@@ -38,7 +39,7 @@ func (s *mediaStore) load(dir string) {
 	s.dir = dir
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return // the folder does not exist yet
+		return // the directory does not exist yet
 	}
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
@@ -59,7 +60,7 @@ func (s *mediaStore) put(name string, body []byte) (dropped []mediaFile, err err
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, err
 	}
-	// The name is the hash, so a reader detects a file that a killed daemon left incomplete.
+	// The name is the hash, so readers detect a file that a killed daemon left incomplete.
 	if err := os.WriteFile(filepath.Join(s.dir, name), body, 0o600); err != nil {
 		return nil, err
 	}
@@ -100,7 +101,7 @@ func hashOf(name string) string { return name[:min(len(name), sha256.Size*2)] }
 var hashPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // Media returns media recorded by the glasses of a local session, and the name of the file. It returns a
-// *backend.Problem on failure: not_found for media that does not exist or was deleted.
+// *problem.Error on failure: not_found for media that does not exist or was deleted.
 func (m *Manager) Media(id, sha string) (name string, body []byte, err error) {
 	s := m.local.find(id)
 	if s == nil || !hashPattern.MatchString(sha) {

@@ -18,15 +18,17 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/clientio"
 	contract "github.com/service-dev/service/internal/clientio"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/textfile"
 )
 
-// ManifestName is the file that contains a project's app id: a JSON object with the field "project", e.g.
-// {"project":"com.example.app"}. It is looked up in the caller's directory and in those parent directories that are not
-// shared. Other fields, and manifests without this field, are ignored.
+// ManifestName is the file that contains a project's app ID: a JSON object with the field "project", e.g.
+// {"project":"com.example.app"}. The daemon looks for it in the caller's directory and in the parent directories that
+// are not shared. Other fields, and manifests without this field, are ignored.
 const ManifestName = "service.json"
 
-// Limits of the search for a manifest: the size of a file in bytes, and the number of parent folders.
+// Limits of the search for a manifest: the size of a file in bytes, and the number of parent
+// directories.
 const (
 	maxManifest = 64 << 10
 	maxUpward   = 64
@@ -40,8 +42,8 @@ func platformOf(platform string) (string, error) {
 		return Platforms[0], nil
 	}
 	if !slices.Contains(Platforms, platform) {
-		return "", invalid("platform is not one of ios, android, web and desktop",
-			"pass the platform the app is built for, or leave it out for web")
+		return "", invalid("platform must be ios, android, web or desktop",
+			"Pass the platform the app is built for, or leave it out for web.")
 	}
 	return platform, nil
 }
@@ -51,35 +53,35 @@ var (
 	projectPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+$`)
 )
 
-// The maximum lengths of a model id and an app id, in bytes. They are checked separately, because a counted repetition
+// The maximum lengths of a model ID and an app ID, in bytes. They are checked separately, because a counted repetition
 // in a pattern would cost every daemon memory.
 const (
 	maxModel   = 64
 	maxProject = 155
 )
 
-// checkDeviceModel rejects a string that cannot be a model's id. Only the backend knows whether the model exists.
+// checkDeviceModel rejects a string that cannot be a model's ID. Only the backend knows whether the model exists.
 func checkDeviceModel(model string) error {
 	if model != "" && (len(model) > maxModel || !modelPattern.MatchString(model)) {
-		return invalid("deviceModel is not the id of a device model", "pass an id such as rayban_display, or leave it out")
+		return invalid("deviceModel must be the id of a device model", "Pass an id such as rayban_display, or leave it out.")
 	}
 	return nil
 }
 
-// checkProject reports whether project is an app id.
+// checkProject reports whether project is an app ID.
 func checkProject(project string) bool {
 	return len(project) <= maxProject && projectPattern.MatchString(project)
 }
 
 // projectOf returns the project of a call: the argument, otherwise the project of the manifest in the caller's
-// directory or its parents, otherwise a random id that is stored for the directory.
+// directory or its parents, otherwise a random ID that is stored for the directory.
 func (m *Manager) projectOf(ctx context.Context, argument string, who caller.Caller) (string, error) {
 	return projectFrom(ctx, argument, who, m.projects.assign)
 }
 
 // accountProject is like projectOf, but for a project of the account. Agents started in a shared directory must specify
-// the project; otherwise each of their starts would add a project to the account. A call without a link is not checked
-// here, because the backend refuses it.
+// the project; otherwise each of their starts would add a project to the account. It does not check a call without a
+// link, because the backend refuses it.
 func (m *Manager) accountProject(
 	ctx context.Context, target backend.Target, argument string, who caller.Caller,
 ) (string, error) {
@@ -88,14 +90,14 @@ func (m *Manager) accountProject(
 	}
 	project, err := namedProject(ctx, argument, who)
 	if err == nil && project == "" {
-		err = invalid("this agent was started in "+cmp.Or(who.Cwd, "an unknown directory")+", which is no app's folder",
-			`pass project, an app id such as "com.example.app"`)
+		err = invalid("this agent was started in "+cmp.Or(who.Cwd, "an unknown directory")+", which is not an app's folder",
+			`Pass project, an app id such as "com.example.app".`)
 	}
 	return project, err
 }
 
 // Project returns the project for calls that need an existing one. It chooses the project like Open but does not assign
-// a new id: the result is empty if no project is specified.
+// a new ID; it returns "" if no project is specified.
 func (m *Manager) Project(ctx context.Context, argument string, who caller.Caller) (string, error) {
 	return projectFrom(ctx, argument, who, m.projects.find)
 }
@@ -119,8 +121,8 @@ func namedProject(ctx context.Context, argument string, who caller.Caller) (stri
 		return fromManifest(ctx, clientio.FilesOf(who), who.Cwd)
 	}
 	if !checkProject(argument) {
-		return "", invalid("project is not an app id in reverse-DNS form",
-			`pass an id such as "com.example.app", or leave it out`)
+		return "", invalid("project must be an app id in reverse-DNS form",
+			`Pass an id such as "com.example.app", or leave it out.`)
 	}
 	return argument, nil
 }
@@ -183,19 +185,19 @@ func parseManifest(path string, data []byte) (string, error) {
 }
 
 func manifestProblem(path, why string) error {
-	return problem(CodeInvalidManifest, fmt.Sprintf("read %s: %s", path, why),
-		`repair the file, e.g. {"project":"com.example.app"}, or pass project`)
+	return problem.New(problem.CodeInvalidManifest, fmt.Sprintf("read %s: %s", path, why),
+		`Repair the file, e.g. {"project":"com.example.app"}, or pass project.`)
 }
 
 // invalid returns the problem for an invalid argument.
 func invalid(message, hint string) error {
-	return problem(CodeInvalidRequest, message, hint)
+	return problem.New(problem.CodeInvalidRequest, message, hint)
 }
 
-// projectsName is the file that stores random app ids by directory.
+// projectsName is the file that stores random app IDs by directory.
 const projectsName = "projects.json"
 
-// projects assigns app ids to directories without a manifest.
+// projects assigns app IDs to directories without a manifest.
 type projects struct {
 	path string
 	mu   sync.Mutex
@@ -208,7 +210,7 @@ type directoryProject struct {
 
 func (p directoryProject) lastUse() int64 { return p.UsedAt }
 
-// assign returns the directory's id, or a new random id if it has none. Callers without a directory share one id.
+// assign returns the directory's ID, or a new random ID if it has none. Callers without a directory share one ID.
 func (p *projects) assign(dir string) (string, error) {
 	dir = cleanDir(dir)
 	p.mu.Lock()
@@ -229,7 +231,7 @@ func (p *projects) assign(dir string) (string, error) {
 	return entry.Project, saveDirectories(p.path, entries)
 }
 
-// find returns the directory's id, or "" if it has none.
+// find returns the directory's ID, or "" if it has none.
 func (p *projects) find(dir string) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

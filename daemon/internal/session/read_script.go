@@ -10,11 +10,12 @@ import (
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/glasses/assistantscript"
 	"github.com/service-dev/service/glasses/scenario"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // ReadScript reads an assistant script through the client's process. path is the path of a script, or of a scenario
-// that contains one; relative paths start at the caller's directory. If path is empty, there is no script. It returns a
-// *backend.Problem on failure.
+// that contains one; relative paths start at the caller's directory. If path is empty, it returns no script. It returns
+// a *problem.Error on failure.
 func ReadScript(ctx context.Context, who caller.Caller, path string) (*assistantscript.Script, error) {
 	if path == "" {
 		return nil, nil
@@ -44,8 +45,8 @@ func ReadScript(ctx context.Context, who caller.Caller, path string) (*assistant
 	return ScriptOf(ctx, files, filepath.Dir(full), s.Assistant)
 }
 
-// ScriptOf returns the script of a scenario in the folder dir, or nil if it has none. It returns a *backend.Problem on
-// failure.
+// ScriptOf returns the script of a scenario in the directory dir, or nil if it has none. It returns a *problem.Error
+// on failure.
 func ScriptOf(
 	ctx context.Context, files clientio.Files, dir string, a *scenario.Assistant,
 ) (*assistantscript.Script, error) {
@@ -73,8 +74,8 @@ func readBeside(ctx context.Context, files clientio.Files, dir, path string) (da
 	}
 	data, err = files.Read(ctx, full, scenario.MaxFile)
 	if clientio.IsUnavailable(err) {
-		err = problem(clientio.CodeUnavailable, err.Error(),
-			"connect through service-mcp or use servicectl, or leave assistantScript out")
+		err = problem.New(problem.CodeClientFilesUnavailable, err.Error(),
+			"Connect through service-mcp or use servicectl, or leave assistantScript out.")
 	}
 	return data, full, err
 }

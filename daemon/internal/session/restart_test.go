@@ -22,7 +22,7 @@ func TestManager_ContinuesAfterRestart(t *testing.T) {
 			dir := t.TempDir()
 			tr := &fakeTransports{}
 			f := &fakeBackend{}
-			m := New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f, Transports: tr, Endpoints: fakeEndpoints{}})
+			m := New(Options{StateDir: dir, Backend: f, Transports: tr, Endpoints: fakeEndpoints{}})
 			stop := serve(t, m)
 			o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
 			before, err := os.ReadFile(filepath.Join(dir, Dir, o.SessionID, metaName))
@@ -76,11 +76,59 @@ func TestManager_ContinuesAfterRestart(t *testing.T) {
 	}
 }
 
+// A command that the glasses had not answered when the daemon was killed is handed to the glasses of the next daemon, and
+// the app gets their result.
+func TestManager_HandsOverTheCommandsOfAKilledDaemon(t *testing.T) {
+	for _, clock := range []string{"real", "virtual"} {
+		t.Run(clock, func(t *testing.T) {
+			dir, tr, f := t.TempDir(), &fakeTransports{}, &fakeBackend{}
+			m := New(Options{StateDir: dir, Backend: f, Transports: tr, Endpoints: fakeEndpoints{}})
+			stop := serve(t, m)
+			o := start(t, m, LocalRequest{Project: "com.example.app", Clock: clock})
+			a, p := admit(t, m, o, nil)
+			send(t, a, glasses.TypeDisplayShow, "a-1", hello)
+			p.ack(t, "a-1")
+			a.Leave()
+			log := filepath.Join(dir, Dir, o.SessionID, eventsName)
+			stop()
+			removeRowsAfter(t, log, glasses.TypeDisplayShow)
+
+			again := newLocal(t, dir, tr, nil)
+			back := start(t, again, LocalRequest{Project: "com.example.app"})
+			b, p := admit(t, again, back, new(int64))
+			if err := b.Replay(t.Context(), func(frame []byte) error { p.Send(frame, false, false); return nil }); err != nil {
+				t.Fatal(err)
+			}
+			if res := p.result(t, "a-1"); !res.OK {
+				t.Errorf("the result is %+v, want ok", res)
+			}
+		})
+	}
+}
+
+// removeRowsAfter removes the rows that follow the first row of this type from an event log, as if the daemon had been
+// killed before it wrote them.
+func removeRowsAfter(t *testing.T, log, typ string) {
+	t.Helper()
+	data, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept strings.Builder
+	for line := range strings.Lines(string(data)) {
+		kept.WriteString(line)
+		if strings.Contains(line, `"`+typ+`"`) {
+			break
+		}
+	}
+	write(t, log, kept.String())
+}
+
 // A daemon that is killed while writing leaves temporary files, which only the manager removes.
 func TestManager_RemovesTheFilesOfKilledDaemons(t *testing.T) {
 	dir := t.TempDir()
 	f := &fakeBackend{}
-	m := New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f, Transports: &fakeTransports{},
+	m := New(Options{StateDir: dir, Backend: f, Transports: &fakeTransports{},
 		Endpoints: fakeEndpoints{}})
 	stop := serve(t, m)
 	o := start(t, m, LocalRequest{Project: "com.example.app"})
@@ -109,7 +157,7 @@ func TestVirtualTime_SurvivesRestart(t *testing.T) {
 	dir := t.TempDir()
 	tr := &fakeTransports{}
 	f := &fakeBackend{}
-	m := New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f, Transports: tr, Endpoints: fakeEndpoints{}})
+	m := New(Options{StateDir: dir, Backend: f, Transports: tr, Endpoints: fakeEndpoints{}})
 	stop := serve(t, m)
 	o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
 	// The session does this once a second.

@@ -16,8 +16,8 @@ import (
 	"github.com/service-dev/service/internal/credential"
 )
 
-// appSecret is the secret with which apps attach to a local session. The file contains the secret; the state contains
-// only its hash.
+// appSecret is the secret that apps need to attach to a local session. The file contains the secret; the state
+// contains only its hash.
 type appSecret struct {
 	path  string
 	state *stateFile

@@ -1,12 +1,13 @@
 // Package session is the daemon's side of glasses sessions. It opens, finds, lists and closes them, reads their event
 // log, stores each session's app secret in a file that apps can read, and determines the project of a call. It also
-// runs local sessions, with glasses/broker between their apps and glasses. It is independent of the backend or
+// hosts local sessions, with glasses/broker between their apps and glasses. It is independent of the backend or
 // transport adapter that carries a session.
 package session
 
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,10 +24,11 @@ import (
 	"github.com/service-dev/service/daemon/internal/ratelog"
 	"github.com/service-dev/service/daemon/internal/statefile"
 	"github.com/service-dev/service/glasses/assistantscript"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Backend stores the sessions. Its methods return a *backend.Problem on failure.
+// Backend hosts the browser sessions. Its methods return a *problem.Error on failure.
 type Backend interface {
 	CreateSession(
 		ctx context.Context, target backend.Target, req backendapi.SessionRequest,
@@ -34,27 +36,25 @@ type Backend interface {
 	GetSession(ctx context.Context, target backend.Target, id string) (backend.Session, error)
 	ListSessions(ctx context.Context, target backend.Target) ([]backend.Session, error)
 	CloseSession(ctx context.Context, target backend.Target, id string) (backend.Session, error)
-}
-
-// Secrets creates the secrets with which apps attach to a session.
-type Secrets interface {
+	// MintSessionSecret creates a secret with which apps attach to a session.
 	MintSessionSecret(ctx context.Context, target backend.Target, id string) (string, error)
-}
-
-// Events reads a session's log.
-type Events interface {
 	ListEvents(ctx context.Context, target backend.Target, id string, since int64, limit int) (backendapi.EventPage, error)
-}
-
-// Scripts sets the assistant scripts of browser sessions.
-type Scripts interface {
+	// WaitEvents is like ListEvents, but waits up to wait for a row if there are none.
+	WaitEvents(
+		ctx context.Context, target backend.Target, id string, since int64, limit int, wait time.Duration,
+	) (backendapi.EventPage, error)
+	// Control sends one control frame to the session's page and returns its result (glasses.Result), which may be an
+	// error of the glasses.
+	Control(
+		ctx context.Context, target backend.Target, id, typ string, payload json.RawMessage, media []byte,
+	) (json.RawMessage, error)
 	SetAssistantScript(ctx context.Context, target backend.Target, id string, script []byte) error
 }
 
-// Dir is the folder in the state directory to which this package writes.
+// Dir is the name of the subdirectory of the state directory that this package writes to.
 const Dir = "sessions"
 
-// tokenName is the file in a session's folder that contains the app secret, without a line end.
+// tokenName is the file in a session's directory that contains the app secret, without a line end.
 const tokenName = "app.token"
 
 // maxToken is the maximum number of bytes read from a token file.
@@ -66,15 +66,11 @@ const (
 	MaxLimit     = 500
 )
 
-// Options are the dependencies of a Manager. The ones for browser sessions are required.
+// Options are the dependencies of a Manager. The dependencies for browser sessions are required.
 type Options struct {
 	// StateDir is the state directory.
 	StateDir string
 	Backend  Backend
-	Secrets  Secrets
-	Events   Events
-	Live     Live
-	Scripts  Scripts
 
 	// Transports and Endpoints are needed for local sessions. Without them, every local session fails with LocalRefused.
 	Transports   Transports
@@ -99,11 +95,12 @@ type Manager struct {
 // warnEvery is the minimum interval between two warnings that every frame could cause.
 const warnEvery = 10 * time.Second
 
-// New returns a manager without accessing the disk. Local sessions end cleanly only if Serve runs.
+// New returns a manager. It does not access the disk. Local sessions end cleanly only if Serve
+// runs.
 func New(opts Options) *Manager {
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
-	opts.LocalRefused = cmp.Or[error](opts.LocalRefused, &backend.Problem{
-		Code: backend.CodeAdapterUnavailable, Message: "this process serves no local sessions",
+	opts.LocalRefused = cmp.Or[error](opts.LocalRefused, &problem.Error{
+		Code: problem.CodeAdapterUnavailable, Message: "this process serves no local sessions",
 	})
 	if opts.Now == nil {
 		opts.Now = time.Now
@@ -143,7 +140,7 @@ type Request struct {
 	Platform    string
 	DeviceModel string
 	// AssistantScript is the path of a script, or of a scenario that contains one; a relative path starts at the caller's
-	// directory. If empty, the session keeps its script.
+	// directory. If it is empty, the session keeps its script.
 	AssistantScript string
 	// Fresh requests another session even if one is open.
 	Fresh bool
@@ -158,7 +155,7 @@ type Opened struct {
 	AppTokenFile string
 }
 
-// Open creates the session for (account, project, platform) or finds the open one. It returns a *backend.Problem on
+// Open creates the session for (account, project, platform) or finds the open one. It returns a *problem.Error on
 // failure.
 func (m *Manager) Open(ctx context.Context, target backend.Target, who caller.Caller, req Request) (Opened, error) {
 	platform, err := platformOf(req.Platform)
@@ -183,8 +180,8 @@ func (m *Manager) Open(ctx context.Context, target backend.Target, who caller.Ca
 		return Opened{}, err
 	}
 	if !validID(s.SessionID) {
-		return Opened{}, problem(backend.CodeInvalidResponse, "the backend's session id has an unknown form",
-			"update the service so that daemon and backend have the same version")
+		return Opened{}, problem.New(problem.CodeInvalidResponse, "the backend's session id has an unknown form",
+			"Update the service so that daemon and backend have the same version.")
 	}
 	path, err := m.token(ctx, target, s.SessionID, created)
 	if err != nil {
@@ -267,8 +264,8 @@ func (m *Manager) browser(s backend.Session) backend.Session {
 	return s
 }
 
-// Close closes a session and removes its files: the app secret of a browser session, all files of a local one. Closing
-// a closed session is not an error.
+// Close closes a session and removes its files: the app secret of a browser session, or all files of a local one.
+// Closing a closed session is not an error.
 func (m *Manager) Close(ctx context.Context, target backend.Target, id string) (backend.Session, error) {
 	m.latest.forget(id)
 	if IsLocal(id) {
@@ -289,7 +286,8 @@ func (m *Manager) Close(ctx context.Context, target backend.Target, id string) (
 	return m.browser(s), nil
 }
 
-// Since returns the rows of the log after a cursor; 0 is the beginning of the log. A limit of 0 means DefaultLimit.
+// Since returns the rows of the log after the cursor since; 0 is the beginning of the log. A limit of 0 means
+// DefaultLimit.
 func (m *Manager) Since(
 	ctx context.Context, target backend.Target, id string, since int64, limit int,
 ) (backendapi.EventPage, error) {
@@ -299,7 +297,7 @@ func (m *Manager) Since(
 	if !validID(id) {
 		return backendapi.EventPage{}, notFound()
 	}
-	return m.opts.Events.ListEvents(ctx, target, id, max(since, 0), clampLimit(limit))
+	return m.opts.Backend.ListEvents(ctx, target, id, max(since, 0), clampLimit(limit))
 }
 
 // token returns the path of a browser session's secret. It creates the secret if it does not exist.
@@ -316,12 +314,12 @@ func (m *Manager) token(ctx context.Context, target backend.Target, id string, c
 			return "", stateProblem("read the session's app token", err)
 		}
 	}
-	secret, err := m.opts.Secrets.MintSessionSecret(ctx, target, id)
+	secret, err := m.opts.Backend.MintSessionSecret(ctx, target, id)
 	if err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(m.folder(id), 0o700); err != nil {
-		return "", stateProblem("create the session's folder", err)
+		return "", stateProblem("create the session's directory", err)
 	}
 	if err := statefile.Write(path, []byte(secret)); err != nil {
 		return "", stateProblem("write the session's app token", err)
@@ -333,28 +331,16 @@ func (m *Manager) folder(id string) string { return filepath.Join(m.opts.StateDi
 
 var idPattern = regexp.MustCompile(`^ses_[a-z0-9]+$`)
 
-// validID reports whether id has the form of a session id. A session id is also used as a folder name.
+// validID reports whether id has the form of a session ID, which is also used as a directory name.
 func validID(id string) bool {
 	n := len(id) - len("ses_")
 	return n >= 8 && n <= 64 && idPattern.MatchString(id)
 }
 
 func notFound() error {
-	return problem(backend.CodeNotFound, "no such session",
-		"call getSessionStatus without sessionId to list the open sessions, or startLocalSimulation or "+
-			"createSimulatorSession to open one")
-}
-
-// Codes of the problems that this package defines.
-const (
-	CodeInvalidRequest  = "invalid_request"
-	CodeInvalidManifest = "invalid_manifest"
-	CodeStateUnwritable = "state_unwritable"
-	CodeLoopback        = "loopback_unreachable"
-)
-
-func problem(code, message, hint string) error {
-	return &backend.Problem{Code: code, Message: message, FixHint: hint}
+	return problem.New(problem.CodeNotFound, "no such session",
+		"Call getSessionStatus without sessionId to list the open sessions, or startLocalSimulation or "+
+			"createSimulatorSession to open one.")
 }
 
 // stateProblem returns the problem for a failed operation on the state directory.
@@ -363,8 +349,8 @@ func stateProblem(action string, err error) error {
 	for _, cause := range []error{fs.ErrPermission, fs.ErrNotExist, syscall.EROFS, syscall.ENOTDIR} {
 		final = final || errors.Is(err, cause)
 	}
-	return &backend.Problem{
-		Code: CodeStateUnwritable, Message: fmt.Sprintf("%s: %v", action, err), Retryable: !final,
-		FixHint: "check that you own the state directory and can write to it, free disk space, then repeat the call",
+	return &problem.Error{
+		Code: problem.CodeStateUnwritable, Message: fmt.Sprintf("%s: %v", action, err), Retryable: !final,
+		FixHint: "Check that you own the state directory and can write to it, free disk space, then repeat the call.",
 	}
 }

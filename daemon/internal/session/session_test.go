@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/internal/clientio/local"
+	"github.com/service-dev/service/internal/problem"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
@@ -29,6 +30,7 @@ const testID = "ses_abcdefgh234567abcdef"
 
 // fakeBackend opens one session for each project and platform.
 type fakeBackend struct {
+	noPages
 	mu       sync.Mutex
 	sessions map[string]backend.Session
 	minted   int
@@ -89,11 +91,11 @@ func newManager(t *testing.T) (*Manager, *fakeBackend, string) {
 	t.Helper()
 	dir := t.TempDir()
 	f := &fakeBackend{}
-	return New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f}), f, dir
+	return New(Options{StateDir: dir, Backend: f}), f, dir
 }
 
 func code(err error) string {
-	var p *backend.Problem
+	var p *problem.Error
 	if errors.As(err, &p) {
 		return p.Code
 	}
@@ -177,12 +179,12 @@ func TestOpen_ChecksRequest(t *testing.T) {
 	}{
 		{Request{Project: "com.example.app", Platform: "ios", DeviceModel: "even_g1"}, ""},
 		{Request{Project: "com.example.My-App_2", Platform: "desktop"}, ""},
-		{Request{Project: "app"}, CodeInvalidRequest},
-		{Request{Project: "../../etc"}, CodeInvalidRequest},
-		{Request{Project: "a..b"}, CodeInvalidRequest},
-		{Request{Project: "a." + strings.Repeat("b", 200)}, CodeInvalidRequest},
-		{Request{Project: "a.b", Platform: "watch"}, CodeInvalidRequest},
-		{Request{Project: "a.b", DeviceModel: "x/../y"}, CodeInvalidRequest},
+		{Request{Project: "app"}, problem.CodeInvalidRequest},
+		{Request{Project: "../../etc"}, problem.CodeInvalidRequest},
+		{Request{Project: "a..b"}, problem.CodeInvalidRequest},
+		{Request{Project: "a." + strings.Repeat("b", 200)}, problem.CodeInvalidRequest},
+		{Request{Project: "a.b", Platform: "watch"}, problem.CodeInvalidRequest},
+		{Request{Project: "a.b", DeviceModel: "x/../y"}, problem.CodeInvalidRequest},
 	} {
 		m, f, _ := newManager(t)
 		_, err := m.Open(t.Context(), backend.Target{}, caller.Caller{}, test.req)
@@ -198,13 +200,13 @@ func TestOpen_ChecksRequest(t *testing.T) {
 func TestManager_RefusesInvalidIDs(t *testing.T) {
 	m, _, _ := newManager(t)
 	for _, id := range []string{"", "..", "ses_", "ses_../../x", "ses_ABCDEFGH", testID + "/x", strings.Repeat("s", 500)} {
-		if _, err := m.Get(t.Context(), backend.Target{}, id); code(err) != backend.CodeNotFound {
+		if _, err := m.Get(t.Context(), backend.Target{}, id); code(err) != problem.CodeNotFound {
 			t.Errorf("get %q: %v", id, err)
 		}
-		if _, err := m.Close(t.Context(), backend.Target{}, id); code(err) != backend.CodeNotFound {
+		if _, err := m.Close(t.Context(), backend.Target{}, id); code(err) != problem.CodeNotFound {
 			t.Errorf("close %q: %v", id, err)
 		}
-		if _, err := m.Since(t.Context(), backend.Target{}, id, 0, 0); code(err) != backend.CodeNotFound {
+		if _, err := m.Since(t.Context(), backend.Target{}, id, 0, 0); code(err) != problem.CodeNotFound {
 			t.Errorf("events of %q: %v, want not_found", id, err)
 		}
 	}
@@ -227,8 +229,8 @@ func TestManager_ListsSessionsAndEvents(t *testing.T) {
 			t.Errorf("%+v: requested since %d limit %d, error %v", test, f.since, f.limit, err)
 		}
 	}
-	f.err = &backend.Problem{Code: backend.CodeUnreachable, Message: "down"}
-	if _, err := m.List(t.Context(), backend.Target{Bearer: "svc_x"}); code(err) != backend.CodeUnreachable {
+	f.err = &problem.Error{Code: problem.CodeBackendUnreachable, Message: "down"}
+	if _, err := m.List(t.Context(), backend.Target{Bearer: "svc_x"}); code(err) != problem.CodeBackendUnreachable {
 		t.Errorf("listing without a backend: %v, want unreachable", err)
 	}
 }
@@ -272,7 +274,7 @@ func TestOpen_ChoosesProject(t *testing.T) {
 	}
 	for i, text := range []string{"\xff\xfe{\x00}\x00", "{", `{"project":7}`, `{"project":"x"}`, `[]`, `{"a":"` + strings.Repeat("x", 70<<10) +
 		`"}`} {
-		if _, err := open(write(fmt.Sprint("bad", i), text), Request{}); code(err) != CodeInvalidManifest {
+		if _, err := open(write(fmt.Sprint("bad", i), text), Request{}); code(err) != problem.CodeInvalidManifest {
 			t.Errorf("manifest %.20q: %v, want invalid_manifest", text, err)
 		}
 	}
@@ -293,7 +295,7 @@ func TestOpen_ChoosesProject(t *testing.T) {
 	if got, err := m.Project(t.Context(), "a.b", from(deep)); got != "a.b" || err != nil {
 		t.Errorf("the project is %q (error %v), want the argument", got, err)
 	}
-	if _, err := m.Project(t.Context(), "../x", from(deep)); code(err) != CodeInvalidRequest {
+	if _, err := m.Project(t.Context(), "../x", from(deep)); code(err) != problem.CodeInvalidRequest {
 		t.Errorf("a project that is not an app id: %v, want invalid_request", err)
 	}
 	if other, _ := open(there, Request{}); other == first {
@@ -345,7 +347,7 @@ func FuzzManifest(f *testing.F) {
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		project, err := parseManifest("service.json", data)
-		if err != nil && (code(err) != CodeInvalidManifest || project != "") || err == nil && project != "" &&
+		if err != nil && (code(err) != problem.CodeInvalidManifest || project != "") || err == nil && project != "" &&
 			!checkProject(project) {
 			t.Errorf("%q: project %q, error %v", data, project, err)
 		}
@@ -361,7 +363,7 @@ func TestStateProblem_IsRetryableIfItMayPass(t *testing.T) {
 		want  bool
 	}{{syscall.ENOSPC, true}, {syscall.EMFILE, true}, {syscall.EACCES, false}, {syscall.EROFS, false},
 		{syscall.ENOTDIR, false}, {fs.ErrNotExist, false}} {
-		var p *backend.Problem
+		var p *problem.Error
 		if err := stateProblem("write", fmt.Errorf("x: %w", c.cause)); !errors.As(err, &p) || p.Retryable != c.want {
 			t.Errorf("%v: retryable %v, want %v", c.cause, p.Retryable, c.want)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Agents started in the home directory or above share neither sessions nor projects, and a service.json there does not
@@ -49,7 +50,8 @@ func TestSharedDirectory_SeparatesAgents(t *testing.T) {
 		if id, _ := m.Latest(t.Context(), a); id != first.SessionID {
 			t.Errorf("in %q: the other agent's last session is %s, want %s", dir, id, first.SessionID)
 		}
-		if _, err := m.Open(t.Context(), backend.Target{Bearer: "svc_x"}, a, Request{}); code(err) != CodeInvalidRequest {
+		if _, err := m.Open(t.Context(), backend.Target{Bearer: "svc_x"}, a,
+			Request{}); code(err) != problem.CodeInvalidRequest {
 			t.Errorf("in %q: browser session without a project: %v, want invalid_request", dir, err)
 		}
 	}

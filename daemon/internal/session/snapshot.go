@@ -9,11 +9,11 @@ import (
 	"github.com/service-dev/service/glasses/render"
 )
 
-// Glasses continue from the snapshot after a restart. The snapshot follows the rows of the log: after a kill, the saved
-// snapshot and the rows after it restore the current one. Its maps and slices are replaced, never modified.
+// Glasses continue from the snapshot after a restart. After a kill, the saved snapshot and the later rows of the log
+// restore the current snapshot. Its maps and slices are replaced, never modified.
 
-// applyEvent applies a row to the snapshot and to the standing state. answered is the command to which a result
-// belongs.
+// applyEvent applies a row to the snapshot and to the standing state. If the row is a result, answered is its
+// command.
 func (m *meta) applyEvent(row glasses.Event, answered *broker.Command) {
 	s := &m.Snapshot
 	switch row.Type {

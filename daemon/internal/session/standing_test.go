@@ -134,7 +134,7 @@ func TestStanding_WaitsForGlasses(t *testing.T) {
 // were trimmed.
 func TestStanding_SurvivesTrimmedLog(t *testing.T) {
 	dir, tr, f := t.TempDir(), &fakeTransports{}, &fakeBackend{}
-	m := New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f, Transports: tr, Endpoints: fakeEndpoints{}})
+	m := New(Options{StateDir: dir, Backend: f, Transports: tr, Endpoints: fakeEndpoints{}})
 	stop := serve(t, m)
 	o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
 	a, p := admit(t, m, o, nil)
@@ -189,7 +189,7 @@ func TestControl_RefusesStanding(t *testing.T) {
 func TestStanding_OfEarlierVersion(t *testing.T) {
 	dir, f := t.TempDir(), &fakeBackend{}
 	tr := &fakeTransports{}
-	m := New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f, Transports: tr, Endpoints: fakeEndpoints{}})
+	m := New(Options{StateDir: dir, Backend: f, Transports: tr, Endpoints: fakeEndpoints{}})
 	stop := serve(t, m)
 	o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
 	a, p := admit(t, m, o, nil)

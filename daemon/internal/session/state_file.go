@@ -27,13 +27,14 @@ type meta struct {
 	SecretHash   string    `json:"secretHash"`
 	CreatedAt    time.Time `json:"createdAt"`
 	LastActiveAt time.Time `json:"lastActiveAt"`
-	// Attached is how often glasses were started. The first pair is fresh; later ones continue from the snapshot.
+	// Attached is the number of times that glasses were started. The first pair is new; later ones continue from
+	// the snapshot.
 	Attached int `json:"attached"`
 	// NowMs is virtual time. Seq is the last row that Snapshot includes.
 	NowMs    int64            `json:"nowMs"`
 	Seq      int64            `json:"seq"`
 	Snapshot glasses.Snapshot `json:"snapshot"`
-	// Standing is the state set by apps that is passed on to the next pair of glasses.
+	// Standing is the state set by apps that the next pair of glasses receives.
 	Standing glasses.Standing `json:"standing"`
 }
 
@@ -82,7 +83,7 @@ func (f *stateFile) nowMs() int64 {
 	return f.meta.NowMs
 }
 
-// advanceTo moves virtual time to the time of the glasses.
+// advanceTo advances virtual time to at, the time of the glasses.
 func (f *stateFile) advanceTo(at int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,7 +110,7 @@ func (f *stateFile) restore(row glasses.Event, answered *broker.Command) {
 	}
 }
 
-// apply applies a new row. answered is the command to which a result belongs.
+// apply applies a new row. If the row is a result, answered is its command.
 func (f *stateFile) apply(row glasses.Event, answered *broker.Command) {
 	f.update(func(m *meta) {
 		m.LastActiveAt, m.Seq = f.clock(), row.Seq

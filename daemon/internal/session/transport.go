@@ -9,6 +9,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/broker"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Pauses between attempts to attach glasses if their adapter does not start.
@@ -18,8 +19,8 @@ const (
 	attachTimeout  = 20 * time.Second
 )
 
-// transport holds the connection to a session's glasses, which may be replaced, and the control frames that they have
-// not answered.
+// transport holds the connection to a session's glasses, which may be replaced, and the control frames without a
+// result.
 type transport struct {
 	mu       sync.Mutex
 	glasses  backend.Glasses    // nil while none are attached
@@ -64,7 +65,7 @@ func (t *transport) detach() {
 	clear(t.answers)
 }
 
-// fail records a failed attempt to attach glasses.
+// fail records that an attempt to attach glasses failed with err.
 func (t *transport) fail(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,7 +74,7 @@ func (t *transport) fail(err error) {
 	t.failed = make(chan struct{})
 }
 
-// wait waits until glasses are attached. It fails if their adapter fails.
+// wait waits until glasses are attached. It returns an error if their adapter fails.
 func (t *transport) wait(ctx, life context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, attachTimeout)
 	defer cancel()
@@ -173,7 +174,7 @@ func (s *localSession) attachTransport(ctx context.Context) {
 	}
 }
 
-// openTransport attaches glasses.
+// openTransport opens glasses with the session's transport.
 func (s *localSession) openTransport(ctx context.Context) (backend.Glasses, error) {
 	m := s.state.read()
 	open := backend.TransportOpen{
@@ -209,6 +210,17 @@ func (s *localSession) attached(g backend.Glasses, end context.CancelFunc) {
 	s.logService(glasses.RowGlassesAttached, struct{}{})
 	if standing := s.state.read().Standing; len(standing.Phrases) > 0 || standing.Transcription != nil {
 		s.sendStanding()
+	}
+	s.handOver()
+}
+
+// handOver sends the glasses the commands that had no result when the daemon was killed. A sleep starts again from its
+// beginning. The caller holds mu.
+func (s *localSession) handOver() {
+	now := s.now()
+	s.broker.ExtendDeadlines(now)
+	for _, frame := range s.broker.HandOver(now, broker.Nobody, player) {
+		_ = s.transport.send(frame, false) // a command that cannot be sent times out
 	}
 }
 
@@ -260,8 +272,8 @@ func (s *localSession) publishLink() {
 }
 
 func notConnected(message string) error {
-	return &backend.Problem{
-		Code: backend.CodeNotConnected, Message: message, Retryable: true,
-		FixHint: "repeat the call in a moment; if that does not help, run `servicectl doctor` or `servicectl daemon logs`",
+	return &problem.Error{
+		Code: problem.CodeNotConnected, Message: message, Retryable: true,
+		FixHint: "Repeat the call in a moment; if that does not help, run `servicectl doctor` or `servicectl daemon logs`.",
 	}
 }

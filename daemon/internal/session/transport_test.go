@@ -54,7 +54,7 @@ func (r refusing) Attach(ctx context.Context, name string, open backend.Transpor
 func TestAttach_LogsAReasonOnce(t *testing.T) {
 	f, r := &fakeBackend{}, refusing{&fakeTransports{}, make(chan error)}
 	var logged bytes.Buffer
-	m := New(Options{StateDir: t.TempDir(), Backend: f, Secrets: f, Events: f, Live: noPages{}, Transports: r,
+	m := New(Options{StateDir: t.TempDir(), Backend: f, Transports: r,
 		Endpoints: fakeEndpoints{}, Log: slog.New(slog.NewTextHandler(&logged, nil))})
 	stop := serve(t, m)
 	start(t, m, LocalRequest{Project: "a.b"})

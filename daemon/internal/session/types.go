@@ -2,18 +2,15 @@ package session
 
 import (
 	"context"
-	"encoding/json"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Transports starts the glasses of a session. Its methods return a *backend.Problem on failure.
+// Transports starts the glasses of a session. Its methods return a *problem.Error on failure.
 type Transports interface {
-	// Attach starts one pair of glasses at a transport adapter. ctx applies only to the start.
+	// Attach starts one pair of glasses with a transport adapter. ctx applies only to the start.
 	Attach(ctx context.Context, name string, open backend.TransportOpen) (backend.Glasses, error)
 	// Transport describes a transport without starting its adapter.
 	Transport(name string) (backend.Transport, error)
@@ -26,21 +23,8 @@ const localSim = "localsim"
 type Endpoints interface {
 	// AppEndpoint starts the app server if necessary and returns the WebSocket address of a session.
 	AppEndpoint(ctx context.Context, id string) (string, error)
-	// GatewayURL returns the base address at which the assistants of apps call models.
+	// GatewayURL returns the base address where the assistants of apps call models.
 	GatewayURL(ctx context.Context) (string, error)
-}
-
-// Live is a backend's access to open sessions. Its methods return a *backend.Problem on failure.
-type Live interface {
-	// WaitEvents is like ListEvents, but waits up to wait for a row if there are none.
-	WaitEvents(
-		ctx context.Context, target backend.Target, id string, since int64, limit int, wait time.Duration,
-	) (backendapi.EventPage, error)
-	// Control sends one control frame to the session's page and returns its result (glasses.Result), which may be an
-	// error of the glasses.
-	Control(
-		ctx context.Context, target backend.Target, id, typ string, payload json.RawMessage, media []byte,
-	) (json.RawMessage, error)
 }
 
 // LocalRequest requests a local session. Empty fields have these defaults: the project of the caller's directory, the
@@ -56,14 +40,14 @@ type LocalRequest struct {
 	// AssistantScript is the path of a script, or of a scenario that contains one. A relative path starts at the
 	// caller's directory. If it is empty, the session keeps its script.
 	AssistantScript string
-	// Pace is PaceReal for a panel that takes as long as a real one for each picture, PaceNone for one that does not,
-	// or empty for the session's own pace or PaceNone.
+	// Pace is PaceReal for a panel that takes as long as a real one for each picture, or PaceNone for one that does
+	// not. If it is empty, the session's own pace or PaceNone is used.
 	Pace string
-	// TwinOf is the id of a local session, e.g. one with real glasses. The simulated glasses get its device model and
+	// TwinOf is the ID of a local session, e.g. one with real glasses. The simulated glasses get its device model and
 	// PaceReal.
 	TwinOf string
-	// GlassesName is the name of the pair of real glasses; if empty, the most recently used pair or the only one in
-	// range is used.
+	// GlassesName is the name of the pair of real glasses; if it is empty, the most recently used pair or the only
+	// pair in range is used.
 	GlassesName string
 	// Via is the carrier of real glasses: ViaAuto, ViaBlueZ or ViaBrowser. If empty, the open session's carrier or
 	// ViaAuto is used.
@@ -91,5 +75,5 @@ const (
 
 var localPattern = regexp.MustCompile(`^loc_[a-z2-7]{20}$`)
 
-// IsLocal reports whether id is the id of a local session.
+// IsLocal reports whether id is the ID of a local session.
 func IsLocal(id string) bool { return strings.HasPrefix(id, "loc_") }

@@ -5,28 +5,28 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/broker"
+	"github.com/service-dev/service/internal/problem"
 )
 
-// All of these are in real time.
+// All of these durations are in real time.
 const (
 	controlTimeout = 10 * time.Second      // for the result of a control frame
 	barrierTimeout = 10 * time.Second      // for an app's answer to a barrier
-	quietPeriod    = 50 * time.Millisecond // time without a frame after which an app without barriers counts as settled
+	quietPeriod    = 50 * time.Millisecond // an app without barriers has settled after this time without a frame
 	callPause      = 2 * time.Millisecond  // between two barriers while an app waits for the gateway
-	maxRounds      = 1000                  // barriers for an app before it counts as never settling
+	maxRounds      = 1000                  // barriers for an app before it is taken never to settle
 )
 
 // turns controls who may act on a session's glasses.
 type turns struct {
 	// operation is held by the caller that advances virtual time or sends a control frame.
 	operation lock
-	// exchange is held during one question and its answer, so that in virtual time the answer precedes the next
-	// question. It is acquired after operation.
+	// exchange is held while a control frame is sent and its result awaited, so that in virtual time a result
+	// precedes the next control frame. It is acquired after operation.
 	exchange lock
-	// unconfirmed counts the commands since the glasses last answered a question. exchange guards it.
+	// unconfirmed counts the commands since the latest result of a control frame. exchange guards it.
 	unconfirmed int
 }
 
@@ -54,9 +54,9 @@ func (s *localSession) ask(ctx context.Context, typ string, payload any, media [
 		return res, nil
 	case <-ctx.Done():
 		s.transport.takeAnswer(id)
-		return glasses.Result{}, &backend.Problem{
-			Code: backend.CodeTimeout, Message: "the glasses did not answer in time", Retryable: true,
-			FixHint: "repeat the call; if that does not help, close the session and open another",
+		return glasses.Result{}, &problem.Error{
+			Code: problem.CodeTimeout, Message: "the glasses did not answer in time", Retryable: true,
+			FixHint: "Repeat the call; if that does not help, close the session and open another.",
 		}
 	}
 }
@@ -68,16 +68,16 @@ func controlFrame(f glasses.Frame, media []byte) (data []byte, err error) {
 	if media != nil {
 		data, err = glasses.EncodeBinary(f, media)
 	} else if data, err = f.Encode(); len(data) > glasses.MaxFrame {
-		return nil, invalid("the payload exceeds the size limit of a frame", "send less per call")
+		return nil, invalid("the payload exceeds the size limit of a frame", "Send less per call.")
 	}
 	if err != nil {
-		return nil, invalid("the payload cannot be sent: "+err.Error(), "send a JSON object, and a smaller file")
+		return nil, invalid("the payload cannot be sent: "+err.Error(), "Send a JSON object, and a smaller file.")
 	}
 	return data, nil
 }
 
-// step advances the glasses to the next instant at which something happens, but not beyond `to`. It returns after that
-// was relayed. The caller holds exchange.
+// step advances the glasses to the next scheduled event, but not beyond `to`. It returns after the event was relayed.
+// The caller holds exchange.
 func (s *localSession) step(ctx context.Context, to int64) (reached bool, err error) {
 	for {
 		res, err := s.ask(ctx, glasses.SimAdvance, glasses.Advance{ToMs: to}, nil)
@@ -89,7 +89,7 @@ func (s *localSession) step(ctx context.Context, to int64) (reached bool, err er
 			if res.Error != nil {
 				message = res.Error.Message
 			}
-			return false, &backend.Problem{Code: backend.CodeUnsupported, Message: message}
+			return false, &problem.Error{Code: problem.CodeUnsupported, Message: message}
 		}
 		before := s.state.nowMs()
 		s.state.advanceTo(res.Clock.NowMs)
@@ -99,8 +99,8 @@ func (s *localSession) step(ctx context.Context, to int64) (reached bool, err er
 	}
 }
 
-// settle waits in real time until every app has handled the frames sent to it and waits for the glasses again. It
-// returns false if an app does not settle.
+// settle waits in real time until every app has handled the frames sent to it and is waiting for the glasses
+// again. It returns false if an app does not settle.
 func (s *localSession) settle(ctx context.Context) bool {
 	for range maxRounds {
 		atRest := true
@@ -134,7 +134,7 @@ func (a *App) isGone() bool {
 func (a *App) isAtRest() bool { return a.handled.Load() >= a.sent.Load() }
 
 // rest waits until the app has handled the frames sent to it so far. After an app has failed to settle, rest
-// does not wait for it again until it has sent something.
+// does not wait for it again until the app sends a frame.
 func (a *App) rest(ctx context.Context) bool {
 	if a.isStuck.Load() {
 		return false
@@ -196,7 +196,7 @@ func (a *App) askBarrier(ctx context.Context) (calls int, ok bool) {
 	return 0, false
 }
 
-// waitQuiet waits until no frame was sent to or by the app for quietPeriod.
+// waitQuiet waits until neither side has sent a frame for quietPeriod.
 func (a *App) waitQuiet(ctx context.Context) bool {
 	for {
 		a.mu.Lock()
@@ -214,7 +214,7 @@ func (a *App) waitQuiet(ctx context.Context) bool {
 	}
 }
 
-// advance moves virtual time by ms. Whenever something happens, it stops and lets the apps react.
+// advance advances virtual time by ms. It stops at each event and lets the apps react.
 func (s *localSession) advance(ctx context.Context, ms int64) (nowMs int64, settled bool, err error) {
 	if err := s.turns.operation.take(ctx); err != nil {
 		return 0, false, err
@@ -260,7 +260,7 @@ func (s *localSession) stepToward(ctx context.Context, target int64) (reached bo
 	return reached, nil
 }
 
-// isBusy reports whether an app has anything left to react to.
+// isBusy reports whether an app still has work in virtual time.
 func (s *localSession) isBusy() bool {
 	for _, a := range s.apps.all() {
 		if !a.isAtRest() {

@@ -26,7 +26,7 @@ func Create(path string, data []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// cause returns err without its operation and path, because callers add these.
+// cause returns err without its operation and path, which callers add.
 func cause(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

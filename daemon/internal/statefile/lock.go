@@ -30,7 +30,7 @@ func NewLock(path string) *Lock {
 }
 
 // Do runs act while holding the lock. If it cannot acquire the lock, it does not run act and returns an error that
-// names the file.
+// contains the file's path.
 func (l *Lock) Do(act func() error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

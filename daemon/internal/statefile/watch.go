@@ -21,11 +21,11 @@ const (
 	lostPoll = 100 * time.Millisecond
 )
 
-// maxWatched is how much of a file is compared, in bytes.
+// maxWatched is the number of bytes of a file that are compared.
 const maxWatched = 1 << 20
 
-// Watch reports when the contents of named files in one directory change, no matter how: in place, by rename, or
-// together with the directory. A signal is a hint to read the file again.
+// Watch reports changes of files in one directory, whether a file changes in place, by a rename, or together
+// with the directory. A signal is a hint to read the file again.
 type Watch struct {
 	dir string
 	log *slog.Logger
@@ -46,8 +46,8 @@ func NewWatch(dir string, log *slog.Logger) *Watch {
 	return &Watch{dir: dir, log: log, files: map[string]*watched{}, gone: make(chan struct{}, 1)}
 }
 
-// Changed returns the file's channel. The channel holds at most one signal and is for one receiver. A signal means that
-// the content has changed since this call.
+// Changed returns the channel for the file name. The channel holds at most one signal and is for one receiver. A signal
+// means that the content has changed since this call.
 func (w *Watch) Changed(name string) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,7 +75,7 @@ func (w *Watch) Serve(ctx context.Context) error {
 	return s.run(ctx)
 }
 
-// watching is the state of one Serve.
+// watching is the state of one call of Serve.
 type watching struct {
 	*Watch
 	notify *fsnotify.Watcher
@@ -161,9 +161,9 @@ func (w *Watch) check() {
 	}
 }
 
-// Wrote must be called after this process itself changed a file: with the written data, or with nil after removing the
-// file. Later content is compared with data, so that a change right afterwards is detected even if it restores the
-// previous content.
+// Wrote must be called after this process has changed a file: with the written data, or with nil after a removal.
+// Later content is compared with data, so that a change right afterwards is detected even if it restores the previous
+// content.
 func (w *Watch) Wrote(name string, data []byte) {
 	var err error
 	if data == nil {

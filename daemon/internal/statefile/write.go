@@ -14,15 +14,14 @@ import (
 	"time"
 )
 
-// ErrSymlink means that a state file is a symbolic link. It is refused because whoever created it could redirect our
-// writes.
+// ErrSymlink means that a state file is a symbolic link, which could redirect writes.
 var ErrSymlink = errors.New("is a symbolic link")
 
 // ErrTooLarge means that a file is larger than the limit of its reader.
 var ErrTooLarge = errors.New("is larger than expected")
 
-// ErrNotRegular means that the path belongs to a directory, pipe, socket or device.
-var ErrNotRegular = errors.New("it is not a regular file")
+// ErrNotRegular means that the path is a directory, pipe, socket or device.
+var ErrNotRegular = errors.New("not a regular file")
 
 // tempMark is part of the name of every temporary file, so that files of killed writers can be found.
 const tempMark = ".tmp-"
@@ -40,8 +39,8 @@ func Read(path string, limit int64) ([]byte, error) {
 	return readAll(path, info, limit, openPlain)
 }
 
-// ReadFollowing is like Read but follows symbolic links, which users often use for settings. Like Read, it refuses a
-// pipe or a device without blocking on it.
+// ReadFollowing is like Read but follows symbolic links, because users often link their settings. Like Read, it
+// refuses a pipe or a device without blocking on it.
 func ReadFollowing(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -50,8 +49,7 @@ func ReadFollowing(path string, limit int64) ([]byte, error) {
 	return readAll(path, info, limit, openFollowing)
 }
 
-// readAll reads the file that open opens if seen is a regular file. It also refuses a file that replaced seen in the
-// meantime.
+// readAll reads the file that open opens. It refuses a file that is not regular, or that has replaced seen.
 func readAll(path string, seen fs.FileInfo, limit int64, open func(string) (*os.File, error)) ([]byte, error) {
 	if !seen.Mode().IsRegular() {
 		return nil, fmt.Errorf("read %s: %w", path, ErrNotRegular)
@@ -77,14 +75,14 @@ func readAll(path string, seen fs.FileInfo, limit int64, open func(string) (*os.
 // errChanged means that another program changed a file between reading and replacing it.
 var errChanged = errors.New("was changed in the meantime")
 
-// Write replaces a file atomically, with mode 0600 under any umask: readers see either the old or the new content,
+// Write replaces a file atomically, with mode 0600 under any umask. Readers see either the old or the new content,
 // even after a crash. It refuses a symbolic link at path.
 func Write(path string, data []byte) error {
 	return write(path, data, func() error { return nil })
 }
 
-// Replace is like Write, but for a file that this program did not write. It returns errChanged if the content is no
-// longer before, and refuses a file of another user and a file that its owner made read-only.
+// Replace is like Write, but for a file that this program did not write. It returns errChanged if the file no
+// longer contains before. It refuses a file of another user and a file that its owner made read-only.
 func Replace(path string, before, data []byte) error {
 	return write(path, data, func() error {
 		info, err := os.Lstat(path)
@@ -179,7 +177,7 @@ func Sweep(dir string, now time.Time) error {
 }
 
 // ReadPrivate is like Read, but for a file that contains a secret. It first removes other users' permissions. before is
-// the file's mode if others had permissions, otherwise 0.
+// the file's previous mode if others had permissions, otherwise 0.
 func ReadPrivate(path string, limit int64) (data []byte, before fs.FileMode, err error) {
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode().IsRegular() && shared(info) != 0 {
@@ -193,7 +191,8 @@ func ReadPrivate(path string, limit int64) (data []byte, before fs.FileMode, err
 	return data, before, err
 }
 
-// tighten sets mode 0600 on the file that was checked. It does not change a file that has replaced it.
+// tighten sets mode 0600 on the file described by seen. It does not change a file that has replaced
+// it.
 func tighten(path string, seen fs.FileInfo) error {
 	f, err := openPlain(path)
 	if err != nil {

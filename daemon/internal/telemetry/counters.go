@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
-// countersName is the name of the counters' file, in the folder of the log.
+// countersName is the name of the counters' file, in the directory of the log.
 const countersName = "state.json"
 
 // maxHolders is the maximum number of backends recorded as holding events of this install.
@@ -51,7 +51,7 @@ func (t counterFile) change(change func(*counters)) error {
 	return statefile.Write(t.path, append(data, '\n'))
 }
 
-// addDropped counts events that will never be uploaded.
+// addDropped counts n events that will never be uploaded.
 func (t counterFile) addDropped(n int64) error {
 	if n == 0 {
 		return nil
@@ -68,7 +68,7 @@ func (s *spool) hold(url string) error {
 	return s.withLock(func() error {
 		c := s.counterFile.read()
 		if len(c.Holders) >= maxHolders {
-			return fmt.Errorf("%d other backends hold events of this install, which is the limit; run servicectl telemetry "+
+			return fmt.Errorf("%d other backends already hold events of this install, the maximum; run servicectl telemetry "+
 				"purge", len(c.Holders))
 		}
 		return s.counterFile.change(func(c *counters) { c.Holders = append(c.Holders, url) })

@@ -19,7 +19,7 @@ func encode(f telemetry.Field, value any) (data json.RawMessage, ok bool) {
 		if v = clean(v); f.Kind == telemetry.Number || v == "" {
 			return nil, false
 		}
-		if !telemetry.Reads(f.Kind, v) {
+		if !telemetry.Fits(f.Kind, v) {
 			if f.Kind == telemetry.Word {
 				return nil, false
 			}

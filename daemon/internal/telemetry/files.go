@@ -22,7 +22,8 @@ func newLockedDir(dir string) *lockedDir {
 	return &lockedDir{dir: dir, lock: statefile.NewLock(filepath.Join(dir, lockName))}
 }
 
-// withLock runs act under the lock. It fails if the path is not a directory, e.g. a symbolic link to one.
+// withLock runs act under the lock. It returns an error if the path is not a directory but, for example,
+// a symbolic link to one.
 func (a *lockedDir) withLock(act func() error) error {
 	if err := makeDir(a.dir); err != nil {
 		return err
@@ -43,18 +44,17 @@ func makeDir(dir string) error {
 	return checkDir(dir)
 }
 
-// checkDir refuses anything except a directory, for example a link to a directory, because the files behind a link are
-// not ours to delete.
+// checkDir refuses anything except a directory. Files behind a link to a directory are not ours to delete.
 func checkDir(dir string) error {
 	info, err := os.Lstat(dir)
 	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is not a directory", dir)
+		err = fmt.Errorf("%s must be a directory", dir)
 	}
 	return err
 }
 
 // appendLine appends a line to a file. It first terminates an incomplete line, and removes a line that could not be
-// written completely. A full disk thus loses one event but not the next.
+// written completely. So a full disk loses one event, but not the next one.
 func appendLine(path string, line []byte) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {

@@ -22,8 +22,8 @@ const (
 	ByDefault           = "default"
 )
 
-// Gate reports whether the caller's events may be uploaded, and which switch decided. The first applicable switch in
-// order of strength decides. The shell's own switches take precedence over the stored decision and are never stored.
+// Gate reports whether the caller's events may be uploaded, and which switch decided: the first one that applies, in
+// order of precedence. The shell's own switches take precedence over the stored decision and are never stored.
 func (r *Recorder) Gate(who caller.Caller) (allowed bool, decidedBy string) {
 	allowed, decidedBy, _ = r.gate(who)
 	return allowed, decidedBy
@@ -69,7 +69,7 @@ func disabledBy(who caller.Caller) string {
 	return ""
 }
 
-// isNo reports whether a variable has one of the usual values for "no".
+// isNo reports whether value is one of the usual values for "no".
 func isNo(value string) bool {
 	return slices.Contains([]string{"0", "no", "off", "false"}, strings.ToLower(value))
 }
@@ -77,7 +77,7 @@ func isNo(value string) bool {
 func isYes(value string) bool { return value != "" && !isNo(value) }
 
 // usesBackend reports whether the caller uses the daemon's own backend. Events of calls to another backend are not sent
-// to the daemon's own.
+// to the daemon's own backend.
 func (r *Recorder) usesBackend(own config.Backend, who caller.Caller) bool {
 	if who.Env["SERVICE_BACKEND_URL"] == "" {
 		return true

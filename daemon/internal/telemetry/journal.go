@@ -52,7 +52,7 @@ func (j *journal) rotate() error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is not a regular file", j.path)
+		return fmt.Errorf("%s must be a regular file", j.path)
 	case info.Size() > maxLog:
 		return os.Rename(j.path, j.path+oldSuffix)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/identity"
 )
 
-// notice records to which audiences the first-run notice is being sent.
+// notice records the audiences that the first-run notice is being sent to.
 type notice struct {
 	sync.Mutex
 	taken map[identity.Audience]bool
@@ -18,7 +18,7 @@ type notice struct {
 
 // Take claims the first-run notice for the response to an agent's tool call. Only one of several concurrent calls gets
 // it. ok is false if agents got the notice before, if the user has decided, or if this shell's switches stop uploads,
-// because the user may not be the one who reads this shell's responses. Call done exactly once, with whether the
+// because the user may not read this shell's responses. The caller must call done exactly once and report whether the
 // response was written to the client; if it was not, the next call gets the notice.
 func (r *Recorder) Take(who caller.Caller) (text string, done func(written bool), ok bool) {
 	return r.take(who, identity.Agents)
@@ -45,8 +45,8 @@ func (r *Recorder) take(who caller.Caller, to identity.Audience) (text string, d
 	return r.noticeText(), func(written bool) { r.settle(to, written) }, true
 }
 
-// settle ends a claim. If the notice was shown but that cannot be recorded, this process does not show the notice again
-// and does not upload.
+// settle ends a claim. If the notice was shown but this cannot be recorded, this process neither shows the notice again
+// nor uploads.
 func (r *Recorder) settle(to identity.Audience, written bool) {
 	r.notice.Lock()
 	defer r.notice.Unlock()
@@ -59,7 +59,8 @@ func (r *Recorder) settle(to identity.Audience, written bool) {
 	}
 }
 
-// toldAt returns when the notice was first shown to the user, through an agent or on a terminal, or the zero time.
+// toldAt returns the time when the notice was first shown to the user, through an agent or on a terminal, or the
+// zero time.
 func (r *Recorder) toldAt() time.Time {
 	first := r.o.Memory.NoticeShownAt(identity.Agents)
 	if at := r.o.Memory.NoticeShownAt(identity.Terminal); first.IsZero() || !at.IsZero() && at.Before(first) {
@@ -74,7 +75,7 @@ func (r *Recorder) noticeText() string {
 	if own, err := r.o.Backend(caller.Caller{}); err != nil || own.Kind == config.KindEmbedded {
 		where = "uploaded once a backend on another machine is set up (none is now)"
 	}
-	return "Notice for the person (shown once): usage telemetry is on: anonymous events (tool name, duration, outcome, " +
+	return "Notice for the user (shown once): usage telemetry is on: anonymous events (tool name, duration, outcome, " +
 		"versions, operating system, client name; never code, prompts or personal data) are written to a log on this " +
 		"machine and " + where +
 		". To stop the upload: run `service-mcp decline-privacy`, or set SERVICE_TELEMETRY=0 or DO_NOT_TRACK=1. " +

@@ -9,11 +9,13 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/config"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Purged is the outcome of a purge.
 type Purged struct {
-	// Local is the number of events erased from the log, Waiting from the spool, and Deleted at backends.
+	// Local, Waiting and Deleted are the numbers of events erased from the log, from the spool and at
+	// backends.
 	Local, Waiting, Deleted int64
 	// Backend is PurgeErased, PurgeNothing or PurgeFailed.
 	Backend string
@@ -29,8 +31,8 @@ const (
 )
 
 // Purge erases the local log, the spool, and this install's events at the daemon's own backend and at every backend
-// that received events earlier. It ignores the switches, because erasing withdraws what was sent. A backend that cannot
-// be reached is recorded for the next purge. The error concerns only this machine.
+// that received events earlier. It ignores the switches, because erasing withdraws what was sent. It records a backend
+// that cannot be reached for the next purge. The error concerns only this machine.
 func (r *Recorder) Purge(ctx context.Context) (p Purged, err error) {
 	err = r.withLock(func() error {
 		local, logErr := r.log.clear()
@@ -72,22 +74,22 @@ func (r *Recorder) eraseAtBackends(ctx context.Context, urls []string) (erased [
 		})
 	}
 	all.Wait()
-	var problem *backend.Problem
+	var failed *problem.Error
 	for i, url := range urls {
 		if errs[i] == nil {
 			erased, deleted = append(erased, url), deleted+counts[i]
 			continue
 		}
-		if problem == nil {
-			problem = &backend.Problem{Code: backend.CodeUnreachable, Retryable: true,
+		if failed == nil {
+			failed = &problem.Error{Code: problem.CodeBackendUnreachable, Retryable: true,
 				FixHint: "The next purge asks each of them again."}
 		}
-		problem.Message = joined(problem.Message, url+": "+errs[i].Error())
+		failed.Message = joined(failed.Message, url+": "+errs[i].Error())
 	}
-	if problem == nil {
+	if failed == nil {
 		return erased, deleted, nil
 	}
-	return erased, deleted, problem
+	return erased, deleted, failed
 }
 
 func joined(all, next string) string {

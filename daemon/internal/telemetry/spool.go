@@ -18,12 +18,11 @@ import (
 )
 
 // The spool consists of segments of JSON lines in Dir/spoolDir. A segment is never longer than a batch. Its name
-// begins with a UUIDv7, so that names sort by age, followed by the mark of the backend for which its events are
-// spooled.
+// consists of a UUIDv7, so that names sort by age, and the mark of the backend that its events are for.
 const (
 	spoolDir   = "spool"
 	segmentEnd = ".jsonl"
-	// sentMark is part of the name of a segment that was passed to the uploader. No further events are appended to it.
+	// sentMark is part of the name of a segment that was passed to the uploader, to which no events are appended.
 	sentMark   = ".sent"
 	lockName   = "spool.lock"
 	spoolCap   = 4 << 20                   // bytes of all segments
@@ -32,7 +31,7 @@ const (
 	maxLine    = 4 << 10                   // bytes per event
 )
 
-// segmentName matches the names of segments; any other file in the spool is neither read nor deleted. Early builds
+// segmentName matches the names of segments. Other files in the spool are neither read nor deleted. Early builds
 // wrote no mark, and their segments are never uploaded.
 var segmentName = regexp.MustCompile(`^([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})(?:\.([0-9a-f]{16}))?(\.sent)?\.jsonl$`)
 
@@ -150,7 +149,7 @@ func (s *spool) segments() (list []segment, total int64, err error) {
 	return list, total, nil
 }
 
-// remove deletes a segment and returns the number of events lost with it; an unreadable segment counts as one event.
+// remove deletes a segment and returns the number of events lost with it, which is 1 for an unreadable segment.
 func (s *spool) remove(name string) (events int64, err error) {
 	path := filepath.Join(s.dir, name)
 	data, readErr := statefile.Read(path, s.cap)
@@ -178,10 +177,10 @@ type batch struct {
 	unread error
 }
 
-// next seals the oldest segments that make one batch for a backend and reads them. Lines that are not events count as
-// lost. An unreadable segment counts as lost and is deleted, or skipped if it cannot be deleted. Events for another
-// backend are deleted, as are segments that were sent earlier but could not be deleted. An empty batch means that the
-// spool contains nothing to upload.
+// next seals the oldest segments that make one batch for a backend and reads them. It counts lines that are not
+// events as lost. It counts an unreadable segment as lost and deletes it, or skips it if it cannot be deleted. It
+// deletes events for another backend, and segments that were sent earlier but could not be deleted. An empty batch
+// means that the spool contains nothing to upload.
 func (s *spool) next(url string) (l batch, err error) {
 	mark := markOf(url)
 	err = s.withLock(func() error {
@@ -222,8 +221,8 @@ func (s *spool) next(url string) (l batch, err error) {
 	return l, nil
 }
 
-// addDropped deletes an unreadable segment and counts it as lost. A segment that cannot be deleted is kept and not
-// counted.
+// addDropped deletes an unreadable segment and counts it as lost. It does not count a segment that cannot be
+// deleted.
 func (s *spool) addDropped(name string) error {
 	n, err := s.remove(name)
 	if err != nil {
@@ -232,7 +231,7 @@ func (s *spool) addDropped(name string) error {
 	return s.counterFile.addDropped(n)
 }
 
-// batch adds a segment to l; done reports that the segment does not fit.
+// batch adds a segment to l; done is true if the segment does not fit.
 func (s *spool) batch(l *batch, seg segment) (done bool, err error) {
 	data, err := statefile.Read(filepath.Join(s.dir, seg.name), s.cap)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -266,8 +265,8 @@ func (s *spool) batch(l *batch, seg segment) (done bool, err error) {
 	return false, nil
 }
 
-// drop deletes the segments of a batch and updates the counters in the same step. A segment that cannot be deleted is
-// recorded in sent, because its events are already counted.
+// drop deletes the segments of a batch and updates the counters in the same step. It records a segment that cannot be
+// deleted in sent, because its events are already counted.
 func (s *spool) drop(l batch, change func(*counters)) error {
 	return s.withLock(func() (err error) {
 		for _, name := range l.names {
@@ -280,8 +279,8 @@ func (s *spool) drop(l batch, change func(*counters)) error {
 	})
 }
 
-// clear deletes all spooled events, resets the count of lost events, and returns the number of deleted events. Files
-// that cannot be deleted are reported in the error but do not keep the others from being deleted.
+// clear deletes all spooled events, resets the count of lost events, and returns the number of deleted events. If
+// some files cannot be deleted, it reports them in the error and still deletes the others.
 func (s *spool) clear() (events int64, err error) {
 	err = s.withLock(func() error {
 		segments, _, err := s.segments()

@@ -15,7 +15,7 @@ type Status struct {
 	LogFile   string
 	// BackendURL receives the events; empty if there is none.
 	BackendURL string
-	// NoticeAt is when the notice was first shown; zero until then.
+	// NoticeAt is the time when the notice was first shown; zero until then.
 	NoticeAt time.Time
 	// Waiting is the number of spooled events, which use Bytes of Cap. Dropped is the number of events lost since the
 	// last upload.
@@ -24,14 +24,15 @@ type Status struct {
 	// UploadedAt is the time of the last upload, which contained Uploaded events; zero before the first upload.
 	UploadedAt time.Time
 	Uploaded   int
-	// LastError is the reason why the last upload failed, or why the spool could not be read or deleted; empty if there
-	// was no failure.
+	// LastError is the reason why the latest upload failed, or why the spool could not be read or deleted; empty if
+	// nothing failed.
 	LastError string
 	// Next is the time of the next upload; zero if the spool is empty or uploads are not allowed.
 	Next time.Time
 }
 
-// Status returns what is recorded, what would be uploaded, and which switch decides.
+// Status returns the state of telemetry for a caller: what is recorded, what would be uploaded, and
+// which switch decides.
 func (r *Recorder) Status(who caller.Caller) Status {
 	s := Status{LogFile: r.log.path, NoticeAt: r.toldAt(), Cap: spoolCap}
 	s.Allowed, s.DecidedBy = r.Gate(who)

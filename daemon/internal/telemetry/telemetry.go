@@ -33,7 +33,7 @@ type Consents interface {
 	Get() (consent.State, error)
 }
 
-// Memory is the part of the install's state that telemetry needs.
+// Memory stores the part of the install's state that telemetry needs.
 type Memory interface {
 	// NoticeShownAt returns when the first-run notice was shown to an audience, or the zero time.
 	NoticeShownAt(identity.Audience) time.Time
@@ -43,7 +43,7 @@ type Memory interface {
 	SetLastVersion(string) error
 }
 
-// Uploader sends events to the backend. Its methods return a *backend.Problem or the context's error on failure.
+// Uploader sends events to the backend. Its methods return a *problem.Error or the context's error on failure.
 type Uploader interface {
 	UploadTelemetry(ctx context.Context, t backend.Target, batch []byte) (backendapi.TelemetryReceipt, error)
 	PurgeTelemetry(ctx context.Context, t backend.Target) (deleted int64, err error)
@@ -99,7 +99,7 @@ func New(o Options) *Recorder {
 }
 
 // Record writes an event to the local log and, if the caller's switches may allow its upload, to the spool. It drops
-// undeclared fields and shortens texts to the declared limits. A failure is only logged, because telemetry must never
+// undeclared fields and shortens texts to the declared limits. It only logs a failure, because telemetry must never
 // disturb other work.
 func (r *Recorder) Record(ctx context.Context, name string, fields map[string]any) {
 	who := caller.From(ctx)
@@ -122,7 +122,7 @@ func (r *Recorder) write(who caller.Caller, name string, fields map[string]any) 
 	}
 }
 
-// format encodes an event. An undeclared event is an error.
+// format encodes an event. It returns an error for an undeclared event.
 func (r *Recorder) format(name string, fields map[string]any) (line []byte, err error) {
 	d, known := telemetry.Of(name)
 	if !known {
@@ -169,9 +169,9 @@ func (r *Recorder) selectFields(d telemetry.Description, fields map[string]any) 
 	return kept
 }
 
-// Started is called when a daemon starts. At the first start, or at the first start of a newer version, the next event
-// is preceded by an event that reports the start. The start itself has no caller, so the switches of the first caller
-// apply.
+// Started must be called when a daemon starts. At the first start, or the first start of a newer version, the next
+// event is preceded by an event that reports the start. The start itself has no caller, so the switches of the first
+// caller apply.
 func (r *Recorder) Started() { r.starting.Store(true) }
 
 func (r *Recorder) install(who caller.Caller) {

@@ -12,6 +12,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/consent"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/telemetry"
 )
@@ -24,13 +25,14 @@ const (
 	uploadWait = 30 * time.Second
 	minBackoff = time.Second
 	maxBackoff = 15 * time.Minute
-	// maxRetryAfter is the longest Retry-After of a backend that is honoured.
+	// maxRetryAfter is the longest Retry-After that the uploader honours.
 	maxRetryAfter = 24 * time.Hour
 )
 
 // upload is the state of the uploader.
 type upload struct {
-	// sending is held during an upload, so that a decision or a purge takes effect before or after it, never during it.
+	// sending is held during an upload, so that a decision or a purge takes effect before or after the upload, never
+	// during it.
 	sending sync.Mutex
 
 	mu     sync.Mutex
@@ -83,8 +85,8 @@ func (r *Recorder) flush(ctx context.Context) error {
 	}
 }
 
-// errInterrupted ends an upload because of a decision or a purge. It is not a failure, so there is no back-off.
-var errInterrupted = errors.New("interrupted by a decision of the person")
+// errInterrupted ends an upload because of a decision or a purge. It is not a failure and causes no back-off.
+var errInterrupted = errors.New("interrupted by a decision of the user")
 
 // send makes one attempt with the oldest batch; more reports that it was uploaded and that more batches may follow. The
 // attempt can be interrupted from its start, so that no events are sent after a decision that forbids it.
@@ -102,7 +104,8 @@ func (r *Recorder) send(ctx context.Context) (more bool, err error) {
 	return more, err
 }
 
-// try checks the user's switches again, because spooled events may have to be kept or deleted.
+// try makes the attempt. It checks the user's switches again, because spooled events may have to be
+// kept or deleted.
 func (r *Recorder) try(ctx context.Context) (more bool, err error) {
 	allowed, by, own := r.gate(caller.Caller{})
 	if !allowed {
@@ -144,7 +147,7 @@ func (r *Recorder) attempt(ctx context.Context, own config.Backend, l batch) (ba
 		return backendapi.TelemetryReceipt{}, err
 	}
 	if len(body) > telemetry.MaxBody { // impossible with lines written here; backends would reject it
-		return backendapi.TelemetryReceipt{}, &backend.Problem{HTTPStatus: http.StatusRequestEntityTooLarge,
+		return backendapi.TelemetryReceipt{}, &problem.Error{HTTPStatus: http.StatusRequestEntityTooLarge,
 			Message: "the batch is too large"}
 	}
 	if err := r.spool.hold(own.URL); err != nil {
@@ -191,7 +194,7 @@ func (r *Recorder) reportSpoolProblem(doing string, err error) {
 
 // isRejected reports whether another attempt would be rejected as well.
 func isRejected(err error) bool {
-	var p *backend.Problem
+	var p *problem.Error
 	if !errors.As(err, &p) {
 		return false
 	}
@@ -205,7 +208,7 @@ func (r *Recorder) failing() bool {
 	return r.upload.failures > 0
 }
 
-// plan records the outcome of an attempt and returns how long to wait before the next one.
+// plan records the outcome of an attempt and returns the wait before the next one.
 func (r *Recorder) plan(err error) time.Duration {
 	u := &r.upload
 	u.mu.Lock()
@@ -229,15 +232,15 @@ func backoff(failures int, jitter float64, err error) time.Duration {
 		d = min(minBackoff<<failures, maxBackoff)
 	}
 	d = d/2 + time.Duration(jitter*float64(d/2))
-	var p *backend.Problem
+	var p *problem.Error
 	if errors.As(err, &p) {
 		d = max(d, min(p.RetryAfter, maxRetryAfter))
 	}
 	return d
 }
 
-// Decided is called after the user's decision was stored. A refusal cancels the upload in progress and empties the
-// spool. If emptying fails, the next attempt empties it, and does not send events either.
+// Decided must be called after the user's decision was stored. A refusal cancels the upload in progress and
+// empties the spool. If emptying fails, the next attempt empties the spool, and sends nothing either.
 func (r *Recorder) Decided(state consent.State) {
 	if state != consent.Declined {
 		return

@@ -8,13 +8,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/consent"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/telemetry"
 )
 
 func down() error {
-	return &backend.Problem{Code: backend.CodeUnreachable, Message: "the backend cannot be reached", Retryable: true}
+	return &problem.Error{Code: problem.CodeBackendUnreachable, Message: "the backend cannot be reached", Retryable: true}
 }
 
 // serve runs the uploader until the returned function is called.
@@ -153,8 +153,8 @@ func TestBackoff(t *testing.T) {
 		{2, 0.5, down(), 3 * time.Second},
 		{11, 0, down(), maxBackoff / 2},
 		{1000, 0.999999999, down(), maxBackoff - 1},
-		{1, 0, &backend.Problem{RetryAfter: 90 * time.Second}, 90 * time.Second},
-		{1, 0, &backend.Problem{RetryAfter: 1 << 60}, maxRetryAfter},
+		{1, 0, &problem.Error{RetryAfter: 90 * time.Second}, 90 * time.Second},
+		{1, 0, &problem.Error{RetryAfter: 1 << 60}, maxRetryAfter},
 	} {
 		if got := backoff(c.failures, c.jitter, c.err); (got - c.want).Abs() > time.Microsecond {
 			t.Errorf("%+v: %v", c, got)
@@ -167,7 +167,7 @@ func TestRefusedBatchIsDroppedAndCounted(t *testing.T) {
 	w := told(t)
 	for status, dropped := range map[int]bool{400: true, 404: true, 413: true, 408: false, 429: false, 500: false,
 		503: false, 0: false} {
-		w.refuse = &backend.Problem{HTTPStatus: status}
+		w.refuse = &problem.Error{HTTPStatus: status}
 		w.Record(as(t), telemetry.Linked, nil)
 		_, err := w.send(t.Context())
 		if s := w.Status(shell()); (s.Waiting == 0) != dropped || (s.Dropped > 0) != dropped || (err == nil) != dropped {
@@ -177,7 +177,7 @@ func TestRefusedBatchIsDroppedAndCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.refuse = &backend.Problem{HTTPStatus: 400}
+	w.refuse = &problem.Error{HTTPStatus: 400}
 	w.Record(as(t), telemetry.Linked, nil)
 	_, _ = w.send(t.Context())
 	w.refuse = nil

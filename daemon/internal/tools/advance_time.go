@@ -10,11 +10,6 @@ import (
 
 type advanceTime struct {
 	sessionGate
-	sessions advancer
-}
-
-type advancer interface {
-	Advance(ctx context.Context, id string, ms int64) (nowMs int64, settled bool, err error)
 }
 
 type advanceTimeArgs struct {
@@ -35,7 +30,7 @@ func (t advanceTime) definition() definition {
 	return define(Tool{
 		Name: "advanceTime", Title: "Let virtual time pass",
 		OutputSchema: gatedAnswersOf[advanceAnswer]([]string{"ok"},
-			on("since", says("The event log's last row before that time. waitForEvent starts there by default; pass it as "+
+			on("since", says("The event log's latest row before that time. waitForEvent starts there by default; pass it as "+
 				"since to getEventLog.")),
 		),
 	}, t.run,
@@ -47,7 +42,7 @@ func (t advanceTime) definition() definition {
 func (t advanceTime) run(ctx context.Context, c call, args advanceTimeArgs) (any, error) {
 	if args.Ms == nil || *args.Ms < 0 || *args.Ms > session.MaxAdvance {
 		return nil, invalid(fmt.Sprintf("argument \"ms\" is missing or not 0 to %d", session.MaxAdvance),
-			"pass the number of milliseconds to advance, e.g. 1000")
+			"Pass the number of milliseconds to advance, e.g. 1000.")
 	}
 	return t.onSession(ctx, c, args.SessionID, func(ctx context.Context, target backend.Target, id string) (any, error) {
 		since := t.mark(ctx, target, id)

@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"slices"
 	"sync"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // MaxAnswer is the maximum size of an answer to an agent, in bytes as encoded by MCP: its text, its structured content
@@ -93,8 +95,8 @@ func (r Result) Bounded() Result {
 		r = r.shortened(limit, "Long lists and texts were cut, because the answer would be too long.")
 	}
 	if encodedSize(r.Structured) > most {
-		return failure(&Error{Code: CodeInternal, Message: "the answer would be too long",
-			FixHint: "ask for less: a smaller limit, or fewer steps or models"})
+		return failure(&problem.Error{Code: problem.CodeInternal, Message: "the answer would be too long",
+			FixHint: "Ask for less: a smaller limit, or fewer steps or models."})
 	}
 	return r
 }

@@ -60,9 +60,9 @@ func objectOf(args json.RawMessage, names []string) (json.RawMessage, error) {
 }
 
 func invalidArguments(message string, names []string) error {
-	hint := "this tool takes no arguments"
+	hint := "Pass no arguments."
 	if len(names) > 0 {
-		hint = "this tool takes: " + strings.Join(names, ", ")
+		hint = "Pass only these: " + strings.Join(names, ", ") + "."
 	}
 	return invalid(message, hint)
 }

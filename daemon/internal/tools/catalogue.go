@@ -13,12 +13,19 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/link"
+	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/internal/problem"
+	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/telemetry"
 )
 
 // Links is the part of the device-code flow that the tools need.
 type Links interface {
-	linkCompleter
+	// Complete waits for the approval of a code. It returns a *problem.Error on failure.
+	Complete(ctx context.Context, who caller.Caller, deviceCode string, wait link.Wait) (link.Outcome, error)
+	// TakeGated returns the call that needed a code, and removes it.
+	TakeGated(deviceCode string) (link.GatedCall, bool)
 	// Target returns the backend for the caller's calls and the identity to use. Its Bearer is empty unless the link
 	// may be used there.
 	Target(ctx context.Context, who caller.Caller) (backend.Target, account.Link, error)
@@ -33,31 +40,38 @@ type Links interface {
 	Revoked(token string)
 }
 
-// Sessions is the part of local and browser sessions that the tools need. Each interface is declared next to its tool.
+// Sessions is the part of local and browser sessions that the tools need.
 type Sessions interface {
-	sessionOpener
-	localStarter
-	realConnector
-	sessionFinder
-	sessionCloser
-	previousSession
-	eventReader
-	eventWaiter
-	displayReader
-	glassesControl
-	advancer
-	projectFinder
-	tokenFinder
+	Open(ctx context.Context, target backend.Target, who caller.Caller, req session.Request) (session.Opened, error)
+	StartLocal(ctx context.Context, who caller.Caller, req session.LocalRequest) (session.Opened, error)
+	ConnectReal(ctx context.Context, who caller.Caller, req session.RealRequest) (session.Real, error)
+	Latest(ctx context.Context, who caller.Caller) (id string, ok bool)
+	Get(ctx context.Context, target backend.Target, id string) (backend.Session, error)
+	List(ctx context.Context, target backend.Target) ([]backend.Session, error)
+	Close(ctx context.Context, target backend.Target, id string) (backend.Session, error)
+	ClosePrevious(
+		ctx context.Context, target backend.Target, who caller.Caller, by session.Opened,
+	) session.Replaced
+	Since(ctx context.Context, target backend.Target, id string, since int64, limit int) (backendapi.EventPage, error)
+	Wait(ctx context.Context, target backend.Target, id string, since int64, limit int,
+		wait time.Duration) (backendapi.EventPage, error)
+	Display(ctx context.Context, target backend.Target, id string) (session.Display, error)
+	Control(ctx context.Context, target backend.Target, id, typ string, payload any,
+		media []byte) (glasses.Result, error)
+	Advance(ctx context.Context, id string, ms int64) (nowMs int64, settled bool, err error)
+	// Project returns the argument, otherwise the directory's project, otherwise "".
+	Project(ctx context.Context, argument string, who caller.Caller) (string, error)
+	AppTokenFile(id string) string
 }
 
 // Accounts reports on the link using local data; the caller is in the context. It needs no adapter, so it also works in
 // a sandbox that forbids adapters.
 type Accounts interface {
-	// InstallID returns the anonymous id of this install.
+	// InstallID returns the anonymous ID of this install.
 	InstallID() string
 	// Link returns a snapshot; its State is OtherBackend if the caller's backend did not issue the link.
 	Link(ctx context.Context) account.Link
-	// BackendURL returns the backend for the caller's calls: a URL, or "embedded:" followed by the id if it is known.
+	// BackendURL returns the backend for the caller's calls: a URL, or "embedded:" followed by the ID if it is known.
 	BackendURL(ctx context.Context) string
 }
 
@@ -79,12 +93,8 @@ type Options struct {
 	Scenarios Scenarios
 	Browser   Browser
 	Telemetry Recorder
-	// Scaffold creates project keys.
-	Scaffold Scaffold
-	// Records reads and changes the records of the account's projects.
+	// Records reads and changes the account's projects and their records.
 	Records Records
-	// Docs searches the bundled documentation.
-	Docs Docs
 	// Transports lists the available transports.
 	Transports Transports
 	Now        func() time.Time
@@ -158,57 +168,57 @@ func New(opts Options) *Catalogue {
 	return c
 }
 
-// all returns every tool in the order in which agents read them.
+// all returns every tool in the order that agents read them.
 func (c *Catalogue) all(g *gate) []definition {
 	o := c.opts
 	r := sessionGate{gate: g, sessions: o.Sessions, cursors: newRecent[int64](maxCursors)}
-	in := injector{sessionGate: r, glasses: o.Sessions, notes: o.Scenarios}
-	rec := records{gate: g, projects: o.Sessions}
+	in := injector{sessionGate: r, notes: o.Scenarios}
+	rec := records{gate: g, sessions: o.Sessions, source: o.Records}
 	return []definition{
 		// Discovery and guidance.
 		getPlatformInfo{transports: o.Transports}.definition(),
 		getCapabilityGuide{}.definition(),
 		getPermissions{}.definition(),
 		getVoiceCommandGuidance{}.definition(),
-		getProductionChecklist{records: rec, source: o.Records}.definition(),
-		searchDocs{docs: o.Docs}.definition(),
+		getProductionChecklist{rec}.definition(),
+		searchDocs{}.definition(),
 		// Project.
 		getCodeExample{}.definition(),
-		generateConnectionModule{gate: g, keys: o.Scaffold, pages: o.Records, turn: make(chan struct{}, 1)}.definition(),
+		generateConnectionModule{gate: g, records: o.Records, turn: make(chan struct{}, 1)}.definition(),
 		inspectIntegration{}.definition(),
 		validateIntegration{sessions: o.Sessions}.definition(),
 		// Sessions.
 		connectRealDevice{o.Sessions, o.Browser}.definition(),
-		startLocalSimulation{sessions: o.Sessions, previous: o.Sessions}.definition(),
-		createSimulatorSession{gate: g, sessions: o.Sessions, previous: o.Sessions, browser: o.Browser}.definition(),
+		startLocalSimulation{sessions: o.Sessions}.definition(),
+		createSimulatorSession{gate: g, sessions: o.Sessions, browser: o.Browser}.definition(),
 		completeAuthLink{links: o.Links, browser: o.Browser, retry: c.dispatch, retries: newRetries()}.definition(),
-		getSessionStatus{sessionGate: r, tokens: o.Sessions}.definition(),
-		getEventLog{sessionGate: r, sessions: o.Sessions}.definition(),
-		waitForEvent{sessionGate: r, sessions: o.Sessions, notes: o.Scenarios}.definition(),
-		closeSession{sessionGate: r, sessions: o.Sessions}.definition(),
+		getSessionStatus{r}.definition(),
+		getEventLog{r}.definition(),
+		waitForEvent{sessionGate: r, notes: o.Scenarios}.definition(),
+		closeSession{r}.definition(),
 		// Glasses of a session.
-		getDisplayState{sessionGate: r, sessions: o.Sessions}.definition(),
-		expectDisplay{sessionGate: r, sessions: o.Sessions, notes: o.Scenarios}.definition(),
+		getDisplayState{r}.definition(),
+		expectDisplay{sessionGate: r, notes: o.Scenarios}.definition(),
 		injectInput{in}.definition(),
 		injectTranscript{in}.definition(),
 		injectSensor{in}.definition(),
 		injectFault{in}.definition(),
 		setDevice{in}.definition(),
-		advanceTime{sessionGate: r, sessions: o.Sessions}.definition(),
+		advanceTime{r}.definition(),
 		runSteps{sessionGate: r, scenarios: o.Scenarios}.definition(),
 		// Permanent tests.
 		recordSession{sessionGate: r, scenarios: o.Scenarios}.definition(),
 		replaySession{sessionGate: r, scenarios: o.Scenarios}.definition(),
 		// The account and its projects.
-		listProjects{records: rec, source: o.Records}.definition(),
-		getAssistantConfig(rec, o.Records),
-		setAssistantConfig{records: rec, source: o.Records}.definition(),
-		getCredentialStatus(rec, o.Records),
-		setCredential{records: rec, source: o.Records, browser: o.Browser}.definition(),
-		getGatewayUsage{records: rec, source: o.Records}.definition(),
-		getProjectAnalytics{records: rec, source: o.Records}.definition(),
-		getConnectionPageConfig(rec, o.Records),
-		setConnectionPageConfig{records: rec, source: o.Records}.definition(),
+		listProjects{rec}.definition(),
+		getAssistantConfig(rec),
+		setAssistantConfig{rec}.definition(),
+		getCredentialStatus(rec),
+		setCredential{records: rec, browser: o.Browser}.definition(),
+		getGatewayUsage{rec}.definition(),
+		getProjectAnalytics{rec}.definition(),
+		getConnectionPageConfig(rec),
+		setConnectionPageConfig{rec}.definition(),
 		whoAmI{accounts: o.Accounts}.definition(),
 	}
 }
@@ -242,8 +252,8 @@ func (c *Catalogue) Call(ctx context.Context, name string, args json.RawMessage,
 func (c *Catalogue) dispatch(ctx context.Context, call call) (result Result) {
 	defer func() {
 		if recover() != nil {
-			result = failure(&Error{Code: "internal_error", Message: call.tool + " stopped unexpectedly",
-				FixHint: "report this with the daemon's log (servicectl daemon logs)"})
+			result = failure(&problem.Error{Code: "internal_error", Message: call.tool + " stopped unexpectedly",
+				FixHint: "Report this with the daemon's log (servicectl daemon logs)."})
 		}
 	}()
 	for _, d := range c.tools {
@@ -252,8 +262,8 @@ func (c *Catalogue) dispatch(ctx context.Context, call call) (result Result) {
 			return resultOf(out, err)
 		}
 	}
-	return failure(&Error{Code: "unknown_tool", Message: "there is no tool with this name",
-		FixHint: "list the tools and call one of those"})
+	return failure(&problem.Error{Code: "unknown_tool", Message: "there is no tool with this name",
+		FixHint: "List the tools and call one of those."})
 }
 
 func (c *Catalogue) knows(name string) bool {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // asksForApproval is the rule by which an unattended client refuses a call: the tool is destructive, or changes data
@@ -106,7 +106,7 @@ func TestToolset_LocalOmitsTheAccount(t *testing.T) {
 func TestCloseSession_ClosesTheDirectorysLastSession(t *testing.T) {
 	w := newWorld().linked() // a session of another directory is open
 	if result, fields := w.call(t, "closeSession", `{}`, IO{}); !result.IsError ||
-		fields["code"] != backend.CodeNotFound {
+		fields["code"] != problem.CodeNotFound {
 		t.Errorf("closing a session of another directory: %v, want a refusal", fields)
 	}
 	if _, fields := w.locally().call(t, "closeSession", `{}`, IO{}); fields["status"] != "closed" ||

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/telemetry"
 )
 
@@ -134,7 +134,7 @@ func TestCall_RefusesWrongArguments(t *testing.T) {
 	} {
 		w := newWorld().linked()
 		result, fields := w.call(t, test.tool, test.args, IO{})
-		if !result.IsError || fields["code"] != CodeInvalidRequest || fields["retryable"] != false {
+		if !result.IsError || fields["code"] != problem.CodeInvalidRequest || fields["retryable"] != false {
 			t.Errorf("%s %s: %v", test.tool, test.args, fields)
 		}
 		if message, _ := fields["message"].(string); !strings.Contains(message, test.mention) {
@@ -180,10 +180,10 @@ func TestCall_RecordsNoContent(t *testing.T) {
 }
 
 func TestCall_ReturnsBackendErrors(t *testing.T) {
-	for _, p := range []*backend.Problem{
-		{Code: backend.CodeUnreachable, Message: "the backend cannot be reached", Retryable: true},
-		{Code: backend.CodeNotFound, Message: "there is no such session"},
-		{Code: backend.CodeRateLimited, Message: "too many requests", Retryable: true, FixHint: "wait 7 seconds"},
+	for _, p := range []*problem.Error{
+		{Code: problem.CodeBackendUnreachable, Message: "the backend cannot be reached", Retryable: true},
+		{Code: problem.CodeNotFound, Message: "there is no such session"},
+		{Code: problem.CodeRateLimited, Message: "too many requests", Retryable: true, FixHint: "wait 7 seconds"},
 		{Code: "permission_denied", Message: "the grant for analytics is off"},
 	} {
 		for _, tool := range []string{"createSimulatorSession", "getSessionStatus", "getEventLog"} {

@@ -5,21 +5,17 @@ import (
 	"fmt"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/internal/problem"
 )
 
 type closeSession struct {
 	sessionGate
-	sessions sessionCloser
-}
-
-type sessionCloser interface {
-	Close(ctx context.Context, target backend.Target, id string) (backend.Session, error)
 }
 
 func noSessionHere() error {
-	return &Error{
-		Code: backend.CodeNotFound, Message: "this directory has no open session",
-		FixHint: "call getSessionStatus to list the open sessions and pass the sessionId of one",
+	return &problem.Error{
+		Code: problem.CodeNotFound, Message: "this directory has no open session",
+		FixHint: "Call getSessionStatus to list the open sessions and pass the sessionId of one.",
 	}
 }
 
@@ -44,7 +40,7 @@ func (t closeSession) definition() definition {
 
 func (t closeSession) run(ctx context.Context, c call, args closeSessionArgs) (any, error) {
 	if args.SessionID == "" {
-		latest, ok := t.sessionGate.sessions.Latest(ctx, c.who) // closing ends the session for all its users
+		latest, ok := t.sessions.Latest(ctx, c.who) // closing ends the session for all its users
 		if !ok {
 			return nil, noSessionHere()
 		}

@@ -10,18 +10,11 @@ import (
 )
 
 type completeAuthLink struct {
-	links   linkCompleter
+	links   Links
 	browser Browser
 	// retry repeats the call that needed the link.
 	retry   func(ctx context.Context, c call) Result
 	retries *retries
-}
-
-type linkCompleter interface {
-	// Complete waits for the approval of a code. It returns a *backend.Problem on failure.
-	Complete(ctx context.Context, who caller.Caller, deviceCode string, wait link.Wait) (link.Outcome, error)
-	// TakeGated returns the call that needed a code, and removes it.
-	TakeGated(deviceCode string) (link.GatedCall, bool)
 }
 
 type completeAuthLinkArgs struct {
@@ -39,7 +32,7 @@ type linkedAnswer struct {
 	AuthTokenFile authTokenFile   `json:"authTokenFile"`
 	PollCount     int             `json:"pollCount"`
 	Retried       json.RawMessage `json:"retried"`
-	RetriedTool   string          `json:"retriedTool,omitempty" jsonschema:"The tool whose answer retried is."`
+	RetriedTool   string          `json:"retriedTool,omitempty" jsonschema:"The tool that returned retried."`
 	Summary       string          `json:"summary"`
 }
 
@@ -59,7 +52,7 @@ func (t completeAuthLink) definition() definition {
 			"authTokenFile", "pollCount", "retried", "summary"),
 			on("authTokenFile", mustHave("path", "written", "error")),
 			on("pollCount", notNegative),
-			on("retried", nullable, says("The answer of the call that needed the link; null if there was none.")),
+			on("retried", nullable, says("The result of the call that needed the link; null if there was none.")),
 		),
 	}, t.run,
 		required("deviceCode"),
@@ -70,8 +63,8 @@ func (t completeAuthLink) definition() definition {
 
 func (t completeAuthLink) run(ctx context.Context, c call, args completeAuthLinkArgs) (any, error) {
 	if args.DeviceCode == "" {
-		return nil, missing("deviceCode", "pass deviceCode of the auth_required answer; call createSimulatorSession to "+
-			"get one")
+		return nil, missing("deviceCode", "Pass deviceCode of the auth_required answer; call createSimulatorSession to "+
+			"get one.")
 	}
 	wait := link.Wait{
 		Max:      time.Duration(clamp(args.MaxWaitSeconds, 600, 1, 600)) * time.Second,

@@ -7,19 +7,14 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/uncleared"
 )
 
 type connectRealDevice struct {
-	sessions realConnector
+	sessions Sessions
 	browser  Browser
-}
-
-type realConnector interface {
-	ConnectReal(ctx context.Context, who caller.Caller, req session.RealRequest) (session.Real, error)
 }
 
 type connectRealDeviceArgs struct {
@@ -41,10 +36,10 @@ type realGlasses struct {
 	Name    string         `json:"name,omitempty"`
 	Carrier string         `json:"carrier,omitempty" jsonschema:"What connects them: bluez or browser."`
 	Links   []realLink     `json:"links" jsonschema:"One for each radio of the pair."`
-	Problem *realProblem   `json:"problem,omitempty" jsonschema:"What keeps them from being connected."`
-	Page    string         `json:"url,omitempty" jsonschema:"The page that the person opens."`
-	Steps   []string       `json:"steps,omitempty" jsonschema:"How the person gets them ready."`
-	Notice  string         `json:"notice,omitempty" jsonschema:"What the wearer may see of an earlier session."`
+	Problem *realProblem   `json:"problem,omitempty" jsonschema:"Why they are not connected."`
+	Page    string         `json:"url,omitempty" jsonschema:"The page that the user opens."`
+	Steps   []string       `json:"steps,omitempty" jsonschema:"What the user does to prepare them."`
+	Notice  string         `json:"notice,omitempty" jsonschema:"What an earlier session may still show."`
 	Proof   *glasses.Proof `json:"proof" jsonschema:"How far this service is proven on these glasses."`
 }
 
@@ -116,22 +111,22 @@ func (t connectRealDevice) run(ctx context.Context, c call, args connectRealDevi
 		answer.Summary = fmt.Sprintf("%s is connected to session %s. %s", h.Pair.Name, s.SessionID, start)
 	case h.ConnectURL != "":
 		answer.Status = "waiting_for_person"
-		answer.Summary = fmt.Sprintf("Tell the person: open %s in Chrome or Edge on this computer, if it did not open, and "+
+		answer.Summary = fmt.Sprintf("Tell the user: open %s in Chrome or Edge on this computer, if it did not open, and "+
 			"press its buttons to choose the glasses. %s Then call connectRealDevice again, which waits. %s",
 			h.ConnectURL, strings.Join(h.Steps, " "), start)
 	case h.Problem != nil && h.Carrier == session.ViaBrowser:
 		answer.Status = "waiting_for_person"
-		answer.Summary = fmt.Sprintf("The glasses are not connected: %s. Tell the person, on the page that is open in their "+
-			"browser: %s. Then call connectRealDevice again, which waits.", h.Problem.Message, h.Problem.FixHint)
+		answer.Summary = fmt.Sprintf("The glasses are not connected: %s. Tell the user, on the page that is open in their "+
+			"browser: %s Then call connectRealDevice again, which waits.", h.Problem.Message, h.Problem.FixHint)
 	case h.Problem != nil:
-		answer.Summary = fmt.Sprintf("The glasses are not connected: %s. Tell the person: %s. Session %s then connects "+
+		answer.Summary = fmt.Sprintf("The glasses are not connected: %s. Tell the user: %s Session %s then connects "+
 			"to the glasses automatically.", h.Problem.Message, h.Problem.FixHint, s.SessionID)
 	default:
 		answer.Summary = fmt.Sprintf("Session %s is still looking for the glasses and connects to them automatically. %s",
 			s.SessionID, start)
 	}
 	if notice := answer.Glasses.Notice; notice != "" {
-		answer.Summary += " Tell the person: " + notice + "."
+		answer.Summary += " Tell the user: " + notice + "."
 	}
 	return answer, nil
 }

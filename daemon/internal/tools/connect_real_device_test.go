@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/internal/problem"
 )
 
 func TestConnectRealDevice(t *testing.T) {
@@ -25,7 +26,7 @@ func TestConnectRealDevice(t *testing.T) {
 	}
 
 	w.hardware.Links[1].State = "down"
-	w.hardware.Problem = &backend.Problem{Code: "radio_off", Message: "Bluetooth is switched off", FixHint: "Switch it on"}
+	w.hardware.Problem = &problem.Error{Code: "radio_off", Message: "Bluetooth is switched off", FixHint: "Switch it on"}
 	_, fields = w.call(t, "connectRealDevice", `{}`, IO{})
 	if fields["status"] != "waiting" || !strings.Contains(fields["summary"].(string), "Switch it on") {
 		t.Errorf("with the radio off: got %v, want waiting and the next step", fields)
@@ -42,21 +43,22 @@ func TestConnectRealDevice_OpensThePage(t *testing.T) {
 	w.hardware = backend.Hardware{
 		Carrier: "browser", Links: []backend.HardwareLink{{Key: "left", State: "opening"}, {Key: "right", State: "down"}},
 		ConnectURL: "http://127.0.0.1:4711/#token", Steps: []string{"Open the case."},
-		Problem: &backend.Problem{Code: "not_chosen", Message: "the page is not open", FixHint: "open it"},
+		Problem: &problem.Error{Code: "not_chosen", Message: "the page is not open", FixHint: "open it"},
 	}
 	_, fields := w.call(t, "connectRealDevice", `{"via":"browser"}`, IO{})
 	summary, _ := fields["summary"].(string)
 	if fields["status"] != "waiting_for_person" || !strings.Contains(summary, w.hardware.ConnectURL) ||
 		!strings.Contains(summary, "Open the case.") {
-		t.Errorf("got %v, want the page and the steps for the person", fields)
+		t.Errorf("got %v, want the page and the steps for the user", fields)
 	}
 	if w.real.Via != "browser" || len(w.browsed) != 1 || w.browsed[0] != w.hardware.ConnectURL {
 		t.Errorf("got the request %+v and the opened pages %v, want the page in the browser", w.real, w.browsed)
 	}
 	w.hardware.ConnectURL = ""
-	w.hardware.Problem = &backend.Problem{Code: "cancelled", Message: "no glasses were chosen", FixHint: "press again"}
+	w.hardware.Problem = &problem.Error{Code: "cancelled", Message: "no glasses were chosen", FixHint: "Press again."}
 	_, fields = w.call(t, "connectRealDevice", `{}`, IO{})
-	if fields["status"] != "waiting_for_person" || !strings.Contains(fields["summary"].(string), "press again") {
+	if fields["status"] != "waiting_for_person" ||
+		!strings.Contains(fields["summary"].(string), ": Press again. Then call") {
 		t.Errorf("on the page: got %v, want the next step", fields)
 	}
 	if len(w.browsed) != 1 {

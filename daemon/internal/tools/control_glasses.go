@@ -9,19 +9,13 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/scenario"
+	"github.com/service-dev/service/internal/problem"
 )
-
-// glassesControl sends control frames to the simulated glasses of a session.
-type glassesControl interface {
-	Control(ctx context.Context, target backend.Target, id, typ string, payload any,
-		media []byte) (glasses.Result, error)
-}
 
 // injector has the dependencies and methods that the inject tools share; each tool embeds it.
 type injector struct {
 	sessionGate
-	glasses glassesControl
-	notes   noter
+	notes Scenarios
 }
 
 // injection is a control frame and its description for the answer.
@@ -45,7 +39,7 @@ type injectAnswer struct {
 // injectAnswers is the schema of answers that embed injectAnswer.
 func injectAnswers[T any]() json.RawMessage {
 	return gatedAnswersOf[T]([]string{"ok"},
-		on("since", says("The event log's last row before the change; waitForEvent starts there by default.")),
+		on("since", says("The event log's latest row before the change; waitForEvent starts there by default.")),
 		on("state", opaque, says("The state of the glasses now, as in getDisplayState.")),
 	)
 }
@@ -59,7 +53,7 @@ func (t injector) inject(ctx context.Context, c call, id string, list []injectio
 	return t.onSession(ctx, c, id, func(ctx context.Context, target backend.Target, id string) (any, error) {
 		answer := injectAnswer{Status: "ok", SessionID: id, Done: []string{}, Since: t.mark(ctx, target, id), Next: next}
 		for _, in := range list {
-			result, err := t.glasses.Control(ctx, target, id, in.typ, in.payload, in.media)
+			result, err := t.sessions.Control(ctx, target, id, in.typ, in.payload, in.media)
 			if err != nil {
 				return nil, controlProblem(err)
 			}
@@ -75,7 +69,8 @@ func (t injector) inject(ctx context.Context, c call, id string, list []injectio
 	})
 }
 
-// noteMotion records a head movement for a later recording, because it leaves no row.
+// noteMotion remembers a head movement for recordSession, because head movements are not written to
+// the event log.
 func (t injector) noteMotion(ctx context.Context, target backend.Target, id string, in injection) {
 	if motion, ok := in.payload.(*glasses.Motion); ok {
 		t.notes.Note(ctx, target, id, scenario.Step{Motion: motion}, 0, 0)
@@ -88,7 +83,7 @@ func refusedBy(e *glasses.Error, typ string, done []string) error {
 	if len(done) > 0 {
 		message += " (done before: " + strings.Join(done, "; ") + ")"
 	}
-	return &Error{Code: e.Code, Message: message, FixHint: controlHint(e, typ),
+	return &problem.Error{Code: e.Code, Message: message, FixHint: controlHint(e, typ),
 		Retryable: e.Code == glasses.CodeTimeout}
 }
 
@@ -99,30 +94,30 @@ func controlHint(e *glasses.Error, typ string) string {
 	}
 	switch e.Code {
 	case glasses.CodeUnsupported:
-		return "this device model lacks it; getPlatformInfo lists the parts of each model, setDevice changes it"
+		return "Change the device model, which lacks it, with setDevice; getPlatformInfo lists the parts of each model."
 	case glasses.CodeUnreachable:
-		return "change the app so that this wearer can select it too: fewer targets on a screen, another order, " +
-			"overflow scroll, or focus at the root of the tree; setDevice changes the model"
+		return "Change the app so that this wearer can select it too: fewer targets on a screen, another order, " +
+			"overflow scroll, or focus at the root of the tree; setDevice changes the model."
 	case glasses.CodeBadPayload:
-		return "change the argument named in the message"
+		return "Change the argument named in the message."
 	case glasses.CodeNotConnected:
-		return `undo a lost link with injectSensor {"state":{"link":"connected"}}, or open the page of a browser ` +
-			`session (createSimulatorSession with openBrowser true)`
+		return `Undo a lost link with injectSensor {"state":{"link":"connected"}}, or open the page of a browser ` +
+			`session (createSimulatorSession with openBrowser true).`
 	}
-	return "read the glasses' state with getDisplayState, change it with injectSensor, then repeat the call"
+	return "Read the glasses' state with getDisplayState, change it with injectSensor, then repeat the call."
 }
 
 // transcriptHint returns the next step after a transcript that reached no app. It returns "" if the reason is not
 // specific to transcripts.
 func transcriptHint(e *glasses.Error) string {
 	change := func(state string) string {
-		return `undo that with injectSensor {"state":` + state + `}, then repeat the call: transcription that the app ` +
-			`started resumes by itself`
+		return `Undo that with injectSensor {"state":` + state + `}, then repeat the call: transcription that the app ` +
+			`started resumes by itself.`
 	}
 	switch e.Code {
 	case glasses.CodePaused:
-		return "the app has to send " + glasses.TypeTranscriptionStart + " first: wait for that with waitForEvent, then " +
-			"repeat the call (getSessionStatus says whether an app is attached)"
+		return "Wait with waitForEvent until the app sends " + glasses.TypeTranscriptionStart + ", then repeat the call " +
+			"(getSessionStatus reports whether an app is attached)."
 	case glasses.CodeHingeClosed:
 		return change(`{"hinge":"open"}`)
 	case glasses.CodePermissionDenied:
@@ -137,18 +132,18 @@ func transcriptHint(e *glasses.Error) string {
 
 // controlProblem adds the next step to a session's refusal that lacks one.
 func controlProblem(err error) error {
-	p := problemOf(err)
+	p := problem.From(err)
 	if p == nil || p.FixHint != "" {
 		return err
 	}
 	with := *p
 	switch p.Code {
 	case glasses.CodeNotConnected:
-		with.FixHint, with.Retryable = "no simulator page is open: ask the person to open sessionUrl "+
-			"(createSimulatorSession with openBrowser true), then repeat the call", true
+		with.FixHint, with.Retryable = "Ask the user to open sessionUrl (createSimulatorSession with "+
+			"openBrowser true), because no simulator page is open; then repeat the call.", true
 	case glasses.CodeTimeout:
-		with.FixHint, with.Retryable = "the page did not answer; ask the person to check or reload it, then repeat "+
-			"the call", true
+		with.FixHint, with.Retryable = "Ask the user to check or reload the page, which did not answer; then "+
+			"repeat the call.", true
 	default:
 		return err
 	}

@@ -13,13 +13,8 @@ import (
 
 type createSimulatorSession struct {
 	gate     *gate
-	sessions sessionOpener
-	previous previousSession
+	sessions Sessions
 	browser  Browser
-}
-
-type sessionOpener interface {
-	Open(ctx context.Context, target backend.Target, who caller.Caller, req session.Request) (session.Opened, error)
 }
 
 type createSimulatorSessionArgs struct {
@@ -33,13 +28,13 @@ type createSimulatorSessionArgs struct {
 
 // freshArgs are the arguments for opening a new session instead of returning the open one.
 type freshArgs struct {
-	Fresh         bool `json:"fresh" jsonschema:"Open another even if one is open."`
-	ClosePrevious bool `json:"closePrevious" jsonschema:"With fresh: close the previous."`
+	Fresh         bool `json:"fresh" jsonschema:"Open another session."`
+	ClosePrevious bool `json:"closePrevious" jsonschema:"With fresh: close the previous session."`
 }
 
 func (a freshArgs) check() error {
 	if a.ClosePrevious && !a.Fresh {
-		return invalid("closePrevious needs fresh true", "pass both, or call closeSession")
+		return invalid("closePrevious needs fresh true", "Pass both, or call closeSession.")
 	}
 	return nil
 }
@@ -53,22 +48,15 @@ func scriptSays() option {
 	return on("assistantScript", says("A file that answers the app's assistant: searchDocs assistant-scripts."))
 }
 
-// previousSession closes the session that a fresh one replaces in a directory.
-type previousSession interface {
-	ClosePrevious(
-		ctx context.Context, target backend.Target, who caller.Caller, by session.Opened,
-	) session.Replaced
-}
-
 // replacedSession is the part of an answer about closePrevious.
 type replacedSession struct {
-	Closed    string `json:"closedSessionId,omitempty" jsonschema:"The one that closePrevious closed."`
-	NotClosed string `json:"notClosed,omitempty" jsonschema:"Why closePrevious closed none."`
+	Closed    string `json:"closedSessionId,omitempty" jsonschema:"The session that was closed."`
+	NotClosed string `json:"notClosed,omitempty" jsonschema:"Why no session was closed."`
 }
 
 // replace closes the previous session if the arguments request it. A session that cannot be closed expires by itself
 // and does not make the call fail. note is a sentence for the summary.
-func (a freshArgs) replace(ctx context.Context, sessions previousSession, target backend.Target, who caller.Caller,
+func (a freshArgs) replace(ctx context.Context, sessions Sessions, target backend.Target, who caller.Caller,
 	by session.Opened) (r replacedSession, note string) {
 	if !a.ClosePrevious {
 		return r, ""
@@ -86,7 +74,7 @@ type sessionAddress struct {
 	Project     string  `json:"project" jsonschema:"The app id of the session."`
 	Platform    string  `json:"platform,omitempty"`
 	DeviceModel string  `json:"deviceModel" jsonschema:"The simulated glasses."`
-	SessionURL  string  `json:"sessionUrl,omitempty" jsonschema:"The page for the person to sign in." format:"uri"`
+	SessionURL  string  `json:"sessionUrl,omitempty" jsonschema:"The page for the user to sign in." format:"uri"`
 	AppEndpoint string  `json:"appEndpoint" jsonschema:"The WebSocket address the app attaches to." format:"uri"`
 	ExpiresAt   *string `json:"expiresAt" jsonschema:"When the session ends unless it is used." format:"date-time"`
 }
@@ -95,7 +83,7 @@ type simulatorSession struct {
 	Status string `json:"status" jsonschema:"active: a new session; resumed: it was open before."`
 	sessionAddress
 	AppTokenFile  string            `json:"appTokenFile" jsonschema:"File with the secret of the app's first frame."`
-	BrowserOpened bool              `json:"browserOpened" jsonschema:"Whether a page was opened in the person's browser."`
+	BrowserOpened bool              `json:"browserOpened" jsonschema:"Whether a page was opened."`
 	Environment   map[string]string `json:"environment" jsonschema:"Start the app with these variables."`
 	replacedSession
 	Next    []nextCall `json:"nextCalls"`
@@ -109,7 +97,7 @@ func (t createSimulatorSession) definition() definition {
 		OutputSchema: gatedAnswersOf[simulatorSession]([]string{"active", "resumed"}),
 	}, t.run,
 		on("platform", oneOf(guide.Platforms()...), byDefault("web")),
-		on("deviceModel", says("An id of getPlatformInfo.")),
+		on("deviceModel", says("An id from getPlatformInfo.")),
 		on("openBrowser", says("Default: if the session is new.")), scriptSays(),
 	)
 }
@@ -128,7 +116,7 @@ func (t createSimulatorSession) run(ctx context.Context, c call, args createSimu
 		}
 		answer := t.answer(ctx, c, args, opened)
 		var note string
-		answer.replacedSession, note = args.replace(ctx, t.previous, target, c.who, opened)
+		answer.replacedSession, note = args.replace(ctx, t.sessions, target, c.who, opened)
 		answer.Summary += note
 		return answer, nil
 	})
@@ -156,12 +144,12 @@ func (t createSimulatorSession) answer(ctx context.Context, c call, args createS
 		},
 		Next: []nextCall{
 			suggest("waitForEvent", fmt.Sprintf(`{"sessionId":%q,"type":%q}`, s.SessionID, glasses.RowGlassesAttached),
-				"wait until the person has opened the page"),
+				"wait until the user has opened the page"),
 			suggest("waitForEvent", fmt.Sprintf(`{"sessionId":%q,"type":%q}`, s.SessionID, glasses.RowAppAttached),
 				"wait until the app has attached"),
 			suggest("getDisplayState", fmt.Sprintf(`{"sessionId":%q}`, s.SessionID), "see the wearer's view"),
 		},
-		Summary: fmt.Sprintf("Simulator session %s for %s is %s. Give the person %s (they sign in there), and start the "+
+		Summary: fmt.Sprintf("Simulator session %s for %s is %s. Give the user %s (they sign in there), and start the "+
 			"app with the variables in environment. The app waits until the page is open: before that its commands are "+
 			"answered %s. Next: waitForEvent with type %s.",
 			s.SessionID, s.Project, status, s.SessionURL, glasses.CodeNotConnected, glasses.RowGlassesAttached),

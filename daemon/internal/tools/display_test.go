@@ -10,6 +10,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/render"
+	"github.com/service-dev/service/internal/problem"
 )
 
 func TestGetDisplayState(t *testing.T) {
@@ -37,7 +38,7 @@ func TestGetDisplayState(t *testing.T) {
 	}
 
 	if _, fields := w.call(t, "getDisplayState", `{"pictureFile":"/tmp/a.png"}`,
-		IO{}); fields["code"] != CodeInvalidRequest {
+		IO{}); fields["code"] != problem.CodeInvalidRequest {
 		t.Errorf("pictureFile: %v, want it refused", fields)
 	}
 
@@ -234,7 +235,8 @@ func TestGetDisplayState_OnEveryModel(t *testing.T) {
 	if misfits["even_g1"] != 1 || misfits["rayban_display"] != 0 {
 		t.Errorf("findings: %v", misfits)
 	}
-	if _, fields := w.call(t, "getDisplayState", `{"models":["rayban_meta"]}`, IO{}); fields["code"] != CodeInvalidRequest {
+	if _, fields := w.call(t, "getDisplayState", `{"models":["rayban_meta"]}`,
+		IO{}); fields["code"] != problem.CodeInvalidRequest {
 		t.Errorf("a model without a display: %v, want invalid_request", fields)
 	}
 }

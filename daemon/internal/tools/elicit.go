@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/link"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // quietWait is the maximum wait for the user if the client does not show progress, because clients abort silent calls
@@ -24,7 +25,7 @@ func (g *gate) elicit(ctx context.Context, c call, code link.Code, refused *refu
 	asking, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var accepted bool
-	progress.during(asking, "waiting for the person to agree to open the page", func() {
+	progress.during(asking, "waiting for the user to agree to open the page", func() {
 		accepted, err = c.io.Elicit(asking, question(code), code.VerificationURL)
 	})
 	deadline, _ := asking.Deadline()
@@ -53,7 +54,7 @@ func (g *gate) elicit(ctx context.Context, c call, code link.Code, refused *refu
 // afterApproval makes the call once the wait for the user has ended with err.
 func (g *gate) afterApproval(ctx context.Context, c call, code link.Code, err error, refused *refusal,
 	do gatedWork) (any, error) {
-	if p := problemOf(err); p != nil && p.Code == link.CodeAuthTimeout {
+	if p := problem.From(err); p != nil && p.Code == problem.CodeAuthTimeout {
 		return g.askAgain(ctx, c, refused, do)
 	}
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/link"
+	"github.com/service-dev/service/internal/problem"
 )
 
 func TestElicit_ContinuesAfterApproval(t *testing.T) {
@@ -43,7 +43,7 @@ func TestElicit_WithoutALink(t *testing.T) {
 	} {
 		w := newWorld()
 		w.complete = func(context.Context, link.Wait) error {
-			return &backend.Problem{Code: link.CodeAuthTimeout, Message: "nobody approved", Retryable: true}
+			return &problem.Error{Code: problem.CodeAuthTimeout, Message: "nobody approved", Retryable: true}
 		}
 		result, fields := w.call(t, "createSimulatorSession", `{}`,
 			IO{Elicit: func(context.Context, string, string) (bool, error) { return elicit() }})
@@ -71,7 +71,7 @@ func TestElicit_DecidesAboutThePage(t *testing.T) {
 	}{"agreed": {true, nil, 0}, "declined": {false, nil, 0}, "deferred": {false, ErrDeferred, 1}} {
 		w := newWorld()
 		w.complete = func(context.Context, link.Wait) error {
-			return &backend.Problem{Code: link.CodeAuthTimeout, Message: "nobody approved", Retryable: true}
+			return &problem.Error{Code: problem.CodeAuthTimeout, Message: "nobody approved", Retryable: true}
 		}
 		w.call(t, "createSimulatorSession", `{}`,
 			IO{Elicit: func(context.Context, string, string) (bool, error) { return test.agreed, test.err }})

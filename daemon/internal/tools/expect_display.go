@@ -13,15 +13,7 @@ import (
 
 type expectDisplay struct {
 	sessionGate
-	sessions displayWatcher
-	notes    noter
-}
-
-// displayWatcher reads a display and waits until it may have changed.
-type displayWatcher interface {
-	displayReader
-	eventWaiter
-	advancer
+	notes Scenarios
 }
 
 type expectDisplayArgs struct {
@@ -75,11 +67,11 @@ func (t expectDisplay) definition() definition {
 
 func (t expectDisplay) run(ctx context.Context, c call, args expectDisplayArgs) (any, error) {
 	if len(args.Text)+len(args.Absent)+len(args.Images) == 0 && args.Focus == nil && args.Picture == "" {
-		return nil, invalid("nothing is expected", `pass text, absent, images, focus or picture, e.g. {"text":["Hello"]}; `+
-			`getDisplayState only looks`)
+		return nil, invalid("nothing is expected", `Pass text, absent, images, focus or picture, e.g. {"text":["Hello"]}; `+
+			`getDisplayState only looks.`)
 	}
 	return t.onSession(ctx, c, args.SessionID, func(ctx context.Context, target backend.Target, id string) (any, error) {
-		s, err := t.sessionGate.sessions.Get(ctx, target, id)
+		s, err := t.sessions.Get(ctx, target, id)
 		if err != nil {
 			return nil, err
 		}

@@ -280,7 +280,7 @@ func (w *world) Transports() []backend.Transport {
 func (w *world) catalogue() *Catalogue {
 	return New(Options{
 		Links: w, Sessions: sessions{w}, Scenarios: scenarios{w}, Browser: browser{w}, Telemetry: w,
-		Transports: w, Accounts: w, Scaffold: w.keys, Records: &w.account, Now: func() time.Time { return testTime },
+		Transports: w, Accounts: w, Records: accountHost{&w.account, w.keys}, Now: func() time.Time { return testTime },
 	})
 }
 

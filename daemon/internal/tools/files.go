@@ -13,13 +13,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/clientio"
 	contract "github.com/service-dev/service/internal/clientio"
-)
-
-// Error codes for files that an agent named.
-const (
-	CodeFileUnreadable = "file_unreadable"
-	CodeFileExists     = "file_exists"
-	CodeFileUnwritable = "file_unwritable"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // fileKind is a file type, recognised by a file's first bytes.
@@ -42,17 +36,17 @@ var (
 func pathOf(who caller.Caller, argument, path string) (string, error) {
 	switch {
 	case strings.ContainsRune(path, 0):
-		return "", invalid(fmt.Sprintf("argument %q is not a path", argument), "pass the path of a file")
+		return "", invalid(fmt.Sprintf("argument %q is not a path", argument), "Pass the path of a file.")
 	case filepath.IsAbs(path):
 		return filepath.Clean(path), nil
 	case !filepath.IsAbs(who.Cwd):
 		return "", invalid(fmt.Sprintf("argument %q is relative, and the working directory is not known", argument),
-			"pass an absolute path")
+			"Pass an absolute path.")
 	}
 	return filepath.Join(who.Cwd, path), nil
 }
 
-// listDir returns an argument's path and the entries of that folder, which are empty if the folder does not exist.
+// listDir returns an argument's path and the entries of that directory, or none if the directory does not exist.
 func listDir(
 	ctx context.Context, who caller.Caller, files clientio.Files, argument, path string,
 ) (dir string, entries []contract.Entry, err error) {
@@ -65,7 +59,7 @@ func listDir(
 		return dir, nil, nil
 	}
 	if err != nil {
-		return "", nil, fileError(CodeFileUnwritable, err, "pass a readable and writable folder")
+		return "", nil, fileError(problem.CodeFileUnwritable, err, "Pass a readable and writable folder.")
 	}
 	return dir, entries, nil
 }
@@ -82,8 +76,9 @@ func readFile(ctx context.Context, who caller.Caller, argument, path string, lim
 		err = errors.New("read " + full + ": its content is not " + kindNames(kinds))
 	}
 	if err != nil {
-		return nil, fileError(CodeFileUnreadable, err, fmt.Sprintf("pass in %s the path of a %s file of at most %d bytes",
-			argument, kindNames(kinds), limit))
+		return nil, fileError(problem.CodeFileUnreadable, err,
+			fmt.Sprintf("Pass in %s the path of a %s file of at most %d bytes.",
+				argument, kindNames(kinds), limit))
 	}
 	return data, nil
 }
@@ -127,10 +122,10 @@ const notWritten = " This client cannot write files: write those in contents you
 // fileError converts an error of the client's files into an error for the agent.
 func fileError(code string, err error, hint string) error {
 	if clientio.IsUnavailable(err) {
-		return &Error{Code: clientio.CodeUnavailable, Message: err.Error(),
-			FixHint: "connect through service-mcp, or use `servicectl tool call`: they read and write files for their caller"}
+		return &problem.Error{Code: problem.CodeClientFilesUnavailable, Message: err.Error(),
+			FixHint: "Connect through service-mcp, or use `servicectl tool call`: they read and write files for their caller."}
 	}
-	return &Error{Code: code, Message: err.Error(), FixHint: hint}
+	return &problem.Error{Code: code, Message: err.Error(), FixHint: hint}
 }
 
 func kindNames(kinds []fileKind) string {

@@ -14,6 +14,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/link"
 	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/internal/problem"
 )
 
 func TestGatedTools_AskForALink(t *testing.T) {
@@ -105,7 +106,7 @@ func TestCreateSimulatorSession(t *testing.T) {
 
 func TestGate_AsksAgainAfterRevocation(t *testing.T) {
 	w := newWorld().linked()
-	w.sessionErr = &backend.Problem{Code: backend.CodeAuthRequired, Message: "the token was revoked", HTTPStatus: 401}
+	w.sessionErr = &problem.Error{Code: problem.CodeAuthRequired, Message: "the token was revoked", HTTPStatus: 401}
 	result, fields := w.call(t, "createSimulatorSession", `{}`, IO{})
 	if result.IsError || fields["status"] != "auth_required" || fields["reason"] != "revoked" ||
 		fields["userCode"] != testUser {
@@ -182,7 +183,7 @@ func TestFresh_ReportsWhatClosePreviousDid(t *testing.T) {
 		}
 	}
 	if _, fields := newWorld().call(t, "startLocalSimulation", `{"closePrevious":true}`,
-		IO{}); fields["code"] != CodeInvalidRequest {
+		IO{}); fields["code"] != problem.CodeInvalidRequest {
 		t.Errorf("closePrevious without fresh: %v, want it refused", fields)
 	}
 }
@@ -245,18 +246,18 @@ func TestCompleteAuthLink_ClampsWaits(t *testing.T) {
 
 func TestCompleteAuthLink_Errors(t *testing.T) {
 	for code, retryable := range map[string]bool{
-		backend.CodeUnknownDeviceCode: false, backend.CodeDeviceCodeExpired: true, backend.CodeDeviceCodeDenied: true,
-		backend.CodeUnreachable: true, backend.CodeInvalidResponse: false, link.CodeAuthTimeout: true,
+		problem.CodeUnknownDeviceCode: false, problem.CodeDeviceCodeExpired: true, problem.CodeDeviceCodeDenied: true,
+		problem.CodeBackendUnreachable: true, problem.CodeInvalidResponse: false, problem.CodeAuthTimeout: true,
 	} {
 		w := newWorld()
 		w.complete = func(context.Context, link.Wait) error {
-			return &backend.Problem{Code: code, Message: "no link", Retryable: retryable}
+			return &problem.Error{Code: code, Message: "no link", Retryable: retryable}
 		}
 		result, fields := w.call(t, "completeAuthLink", `{"deviceCode":"x"}`, IO{})
 		if !result.IsError || fields["code"] != code || fields["retryable"] != retryable {
 			t.Errorf("%s: %v", code, fields)
 		}
-		if want := linkHints[code]; want != "" && fields["fixHint"] != want {
+		if want := problem.Of(code).FixHint; want != "" && fields["fixHint"] != want {
 			t.Errorf("%s: fixHint %q, want %q", code, fields["fixHint"], want)
 		}
 	}
@@ -292,7 +293,7 @@ func TestCompleteAuthLink_EndsWhenCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	result, fields := w.callIn(ctx, t, "completeAuthLink", `{"deviceCode":"x"}`, IO{})
-	if !result.IsError || fields["code"] != CodeCancelled {
+	if !result.IsError || fields["code"] != problem.CodeCancelled {
 		t.Errorf("answered %v", fields)
 	}
 }
@@ -321,7 +322,7 @@ func TestSessionTools(t *testing.T) {
 	if list, ok := fields["sessions"].([]any); !ok || len(list) != 0 {
 		t.Errorf("without a session: %v, want an empty list", fields)
 	}
-	if _, fields = w.call(t, "getEventLog", ``, IO{}); fields["code"] != backend.CodeNotFound {
+	if _, fields = w.call(t, "getEventLog", ``, IO{}); fields["code"] != problem.CodeNotFound {
 		t.Errorf("the log of a missing session: %v, want not_found", fields)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/internal/clientio/local"
+	"github.com/service-dev/service/internal/problem"
 )
 
 func FuzzArguments(f *testing.F) {
@@ -29,8 +30,8 @@ func FuzzArguments(f *testing.F) {
 			&getProjectAnalyticsArgs{}, &getGatewayUsageArgs{}, &setCredentialArgs{},
 		} {
 			err := decodeInto(data, into)
-			var refused *Error
-			if err != nil && (!errors.As(err, &refused) || refused.Code != CodeInvalidRequest || refused.FixHint == "") {
+			var refused *problem.Error
+			if err != nil && (!errors.As(err, &refused) || refused.Code != problem.CodeInvalidRequest || refused.FixHint == "") {
 				t.Errorf("%q: %v", data, err)
 			}
 			if err == nil && len(bytes.TrimSpace(data)) > 0 && !json.Valid(data) {
@@ -82,7 +83,7 @@ func FuzzCalls(f *testing.F) {
 		cancel() // so that no call waits
 		result := catalogue.Call(ctx, names[int(which)%len(names)], args, IO{})
 		var fields map[string]any
-		if err := json.Unmarshal(result.Structured, &fields); err != nil || result.Outcome == CodeInternal {
+		if err := json.Unmarshal(result.Structured, &fields); err != nil || result.Outcome == problem.CodeInternal {
 			t.Fatalf("answered %s", result.Structured)
 		}
 		for _, c := range w.controls {

@@ -7,6 +7,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/link"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // gatedWork is the part of a tool that runs once the caller's backend and credential are known.
@@ -37,11 +38,11 @@ type AuthRequired struct {
 // properties.
 type linkRequest struct {
 	Reason           string `json:"reason" jsonschema:"With auth_required: what is wrong with the link."`
-	DeviceCode       string `json:"deviceCode" jsonschema:"With auth_required: for completeAuthLink, not for the person."`
-	UserCode         string `json:"userCode" jsonschema:"With auth_required: show it to the person, to compare."`
-	VerificationURL  string `json:"verificationUrl" jsonschema:"With auth_required: show it to the person, who opens it."`
+	DeviceCode       string `json:"deviceCode" jsonschema:"With auth_required: for completeAuthLink, not for the user."`
+	UserCode         string `json:"userCode" jsonschema:"With auth_required: show it to the user, to compare."`
+	VerificationURL  string `json:"verificationUrl" jsonschema:"With auth_required: show it to the user, who opens it."`
 	ExpiresInSeconds int64  `json:"expiresInSeconds" jsonschema:"With auth_required: how long the code is still valid."`
-	BrowserOpened    bool   `json:"browserOpened" jsonschema:"Whether a page was opened in the person's browser."`
+	BrowserOpened    bool   `json:"browserOpened" jsonschema:"Whether a page was opened."`
 }
 
 func (AuthRequired) outcome() string { return statusAuthRequired }
@@ -71,8 +72,8 @@ func (g *gate) run(ctx context.Context, c call, openBrowser *bool, do gatedWork)
 func (g *gate) ask(ctx context.Context, c call, refused *refusal, do gatedWork) (link.Code, error) {
 	gated := link.GatedCall{Tool: c.tool, Args: c.args, Caller: c.who}
 	return g.links.Ask(ctx, refused.target, gated, func(ctx context.Context) error {
-		if refused.problem != nil {
-			return refused.problem
+		if refused.err != nil {
+			return refused.err
 		}
 		_, err := do(ctx, refused.target)
 		return err
@@ -83,8 +84,8 @@ func (g *gate) ask(ctx context.Context, c call, refused *refusal, do gatedWork) 
 type refusal struct {
 	target backend.Target
 	state  account.State
-	// problem is the backend's 401; nil if the call was not sent.
-	problem *backend.Problem
+	// err is the backend's 401, which may contain a code; nil if the call was not sent.
+	err error
 }
 
 // attempt makes the call if there is a link. A refusal means that a link is needed first.
@@ -97,9 +98,9 @@ func (g *gate) attempt(ctx context.Context, c call, do gatedWork) (any, *refusal
 		return nil, &refusal{target: target, state: current.State}, nil
 	}
 	out, err := do(ctx, target)
-	if p := problemOf(err); p != nil && p.Code == backend.CodeAuthRequired {
+	if problem.CodeOf(err) == problem.CodeAuthRequired {
 		g.links.Revoked(target.Bearer)
-		return nil, &refusal{target: target, state: account.Revoked, problem: p}, nil
+		return nil, &refusal{target: target, state: account.Revoked, err: err}, nil
 	}
 	return out, nil, err
 }

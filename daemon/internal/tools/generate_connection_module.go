@@ -3,7 +3,6 @@ package tools
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -13,24 +12,12 @@ import (
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/scaffold"
 	"github.com/service-dev/service/glasses/guide"
-	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Scaffold creates the project keys for generated modules.
-type Scaffold interface {
-	MintProjectKey(ctx context.Context, target backend.Target, project, name string) (backend.ProjectKey, error)
-}
-
-type pageFiler interface {
-	// ConnectionPageFile returns a project's connection page as one HTML file.
-	ConnectionPageFile(ctx context.Context, target backend.Target, project string) (backendapi.ConnectionPageFile, error)
-}
-
 type generateConnectionModule struct {
-	gate  *gate
-	keys  Scaffold
-	pages pageFiler
-	turn  chan struct{} // one call writes at a time, because two calls could create two keys for a folder
+	gate    *gate
+	records Records
+	turn    chan struct{} // one call writes at a time, because two calls could create two keys for a directory
 }
 
 type generateConnectionModuleArgs struct {
@@ -98,7 +85,7 @@ func (t generateConnectionModule) run(ctx context.Context, c call, args generate
 		root, rootErr := moduleRoot(c.who, args.Dir)
 		files, collector := writable(c.who)
 		mint := func(ctx context.Context, project string) (string, error) {
-			key, err := t.keys.MintProjectKey(ctx, target, project, filepath.Base(root))
+			key, err := t.records.MintProjectKey(ctx, target, project, filepath.Base(root))
 			return key.Key, err
 		}
 		if collector != nil && target.Bearer != "" { // keys are written only to files, never into answers
@@ -127,7 +114,7 @@ func (t generateConnectionModule) run(ctx context.Context, c call, args generate
 		}
 		if args.Page == nil || *args.Page {
 			order.Page = func(ctx context.Context, project string) ([]byte, error) {
-				f, err := t.pages.ConnectionPageFile(ctx, target, project)
+				f, err := t.records.ConnectionPageFile(ctx, target, project)
 				return []byte(f.HTML), err
 			}
 		}
@@ -205,35 +192,33 @@ func scaffoldError(err error) error {
 	if clientio.IsUnavailable(err) {
 		return fileError("", err, "")
 	}
-	var e *scaffold.Error
-	if errors.As(err, &e) {
-		return &Error{Code: e.Code, Message: e.Message, FixHint: e.FixHint}
-	}
 	return err
 }
 
-// moduleRoot returns the folder of the app to which a module in dir belongs: the caller's working directory. A module
-// is not written to a shared directory by default; there, dir must be absolute, and its parent is the app's folder.
+// moduleRoot returns the directory of the app that a module in dir belongs to: the caller's working directory. A
+// module is not written to a shared directory by default; there, dir must be absolute, and its parent is the app's
+// directory.
 func moduleRoot(who caller.Caller, dir string) (string, error) {
 	if !caller.IsShared(who.Cwd) {
 		return who.Cwd, nil
 	}
 	root := filepath.Dir(dir)
 	if !filepath.IsAbs(dir) || root == filepath.Dir(root) {
-		return "", noAppFolder(who, "pass dir, the absolute path of the module's folder in the app's folder, such as "+
-			filepath.Join(who.Cwd, "my-app", scaffold.DefaultDir))
+		return "", noAppFolder(who, "Pass dir, the absolute path of the module's folder in the app's folder, such as "+
+			filepath.Join(who.Cwd, "my-app", scaffold.DefaultDir)+".")
 	}
 	return root, nil
 }
 
 func noAppFolder(who caller.Caller, hint string) error {
-	return invalid("this call comes from "+who.Cwd+", which is no app's folder", hint)
+	return invalid("this call comes from "+who.Cwd+", which is not an app's folder", hint)
 }
 
-// projectDir returns the folder of a call: the argument, otherwise the caller's working directory unless it is shared.
+// projectDir returns the directory of a call: the argument, otherwise the caller's working directory unless it is
+// shared.
 func projectDir(c call, dir string) (string, error) {
 	if dir == "" && caller.IsShared(c.who.Cwd) {
-		return "", noAppFolder(c.who, "pass dir, the app's folder")
+		return "", noAppFolder(c.who, "Pass dir, the app's folder.")
 	}
 	if dir == "" {
 		return c.who.Cwd, nil

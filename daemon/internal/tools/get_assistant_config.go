@@ -1,17 +1,11 @@
 package tools
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/proto/backendapi"
 )
-
-type assistantReader interface {
-	Assistant(ctx context.Context, target backend.Target, project string) (backendapi.AssistantConfig, error)
-}
 
 type assistantAnswer struct {
 	Status string `json:"status"`
@@ -41,8 +35,8 @@ var assistantCost = with(
 	on("cost.beforeTextModel", opaque),
 )
 
-func getAssistantConfig(r records, source assistantReader) definition {
-	return readRecord(r, "getAssistantConfig", "Read the assistant's settings", source, assistantReader.Assistant,
+func getAssistantConfig(r records) definition {
+	return readRecord(r, "getAssistantConfig", "Read the assistant's settings", Records.Assistant,
 		func(config backendapi.AssistantConfig) assistantAnswer {
 			return assistantAnswer{"ok", tidyAssistant(config), describeAssistant(config)}
 		}, assistantFields)

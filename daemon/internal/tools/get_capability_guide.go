@@ -129,7 +129,7 @@ func provenOnReal(deviceModel, capability string) string {
 	case proof.State == glasses.ProofNone || !slices.Contains(driven, capability):
 		return ""
 	}
-	return "; real: " + proof.Of("", capability)
+	return "; real: " + proof.State
 }
 
 // anyCommandFails lists the error codes of every command; the first applies only to commands with a payload.
@@ -277,5 +277,5 @@ func panelWords(p glasses.Panel) string {
 func notOneOf(argument string, words []string) error {
 	words = slices.Clone(words)
 	return invalid(fmt.Sprintf("argument %q is missing or unknown", argument),
-		"pass one of: "+strings.Join(words, ", "))
+		"Pass one of: "+strings.Join(words, ", ")+".")
 }

@@ -98,7 +98,7 @@ func (t getCodeExample) run(ctx context.Context, c call, args getCodeExampleArgs
 	return a, nil
 }
 
-// place writes the example and its module to a folder.
+// place writes the example and its module to a directory.
 func (t getCodeExample) place(
 	ctx context.Context, c call, args getCodeExampleArgs, e scaffold.Example, a codeExampleAnswer,
 ) (any, error) {

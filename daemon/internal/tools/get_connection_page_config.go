@@ -1,17 +1,11 @@
 package tools
 
 import (
-	"context"
 	"fmt"
 
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/glasses/guide"
 	"github.com/service-dev/service/proto/backendapi"
 )
-
-type pageReader interface {
-	ConnectionPage(ctx context.Context, target backend.Target, project string) (backendapi.ConnectionPage, error)
-}
 
 type pageAnswer struct {
 	Status string `json:"status"`
@@ -47,9 +41,9 @@ var pageFields = with(
 
 var pageAddress = on("pageUrl", format("uri"), says("The hosted page. Anybody may open it."))
 
-func getConnectionPageConfig(r records, source pageReader) definition {
-	return readRecord(r, "getConnectionPageConfig", "Read the connection page's settings", source,
-		pageReader.ConnectionPage,
+func getConnectionPageConfig(r records) definition {
+	return readRecord(r, "getConnectionPageConfig", "Read the connection page's settings",
+		Records.ConnectionPage,
 		func(page backendapi.ConnectionPage) pageAnswer {
 			return pageAnswer{"ok", tidyPage(page), describePage(page)}
 		}, pageFields)
@@ -62,6 +56,6 @@ func tidyPage(p backendapi.ConnectionPage) backendapi.ConnectionPage {
 
 func describePage(p backendapi.ConnectionPage) string {
 	return fmt.Sprintf("The connection page of %s at version %d is %q (%s, %s), capabilities: %d, phrases: %d, "+
-		"switches: %d. The person can open it at %s.",
+		"switches: %d. The user can open it at %s.",
 		p.Project, p.Version, p.Title, p.Theme, p.Accent, len(p.Capabilities), len(p.Phrases), len(p.Toggles), p.PageURL)
 }

@@ -1,16 +1,10 @@
 package tools
 
 import (
-	"context"
 	"strings"
 
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/proto/backendapi"
 )
-
-type credentialReader interface {
-	Credentials(ctx context.Context, target backend.Target, project string) (backendapi.CredentialList, error)
-}
 
 type credentialsAnswer struct {
 	Status string `json:"status"`
@@ -18,15 +12,15 @@ type credentialsAnswer struct {
 	Summary string `json:"summary"`
 }
 
-func getCredentialStatus(r records, source credentialReader) definition {
-	return readRecord(r, "getCredentialStatus", "Look at a project's credentials", source, credentialReader.Credentials,
+func getCredentialStatus(r records) definition {
+	return readRecord(r, "getCredentialStatus", "Look at a project's credentials", Records.Credentials,
 		func(list backendapi.CredentialList) credentialsAnswer {
 			list.Credentials = orEmpty(list.Credentials)
 			return credentialsAnswer{"ok", list, describeCredentials(list)}
 		},
 		on("credentials", says("Every provider that this backend knows.")),
 		on("credentials.provider", says("Pass it to setCredential.")),
-		on("credentials.hint", says("The end of the value.")),
+		on("credentials.hint", says("The last characters of the value.")),
 		onEach(format("date-time"), "credentials.setAt", "credentials.testedAt"),
 		on("credentials.testResult", oneOf("ok", "refused", "unreachable")),
 		recordErrors,
@@ -54,7 +48,7 @@ func describeCredentials(list backendapi.CredentialList) string {
 		words = "Set for " + list.Project + ": " + strings.Join(set, "; ") + "."
 	}
 	if len(missing) > 0 {
-		words += " Not set: " + listed(missing, 10) + "; setCredential returns a page on which the person sets one."
+		words += " Not set: " + listed(missing, 10) + "; setCredential returns a page on which the user sets one."
 	}
 	return words
 }

@@ -16,16 +16,11 @@ import (
 
 type getDisplayState struct {
 	sessionGate
-	sessions displayReader
-}
-
-type displayReader interface {
-	Display(ctx context.Context, target backend.Target, id string) (session.Display, error)
 }
 
 type getDisplayStateArgs struct {
 	sessionArg
-	Picture *bool    `json:"picture" jsonschema:"false: the answer has no image."`
+	Picture *bool    `json:"picture" jsonschema:"false: omit the image."`
 	Models  []string `json:"models" jsonschema:"Also draw the tree on these; [\"all\"]: on every model."`
 }
 
@@ -103,7 +98,7 @@ func (a displayAnswer) images() []Image {
 }
 
 var pictureHash = on("picture.sha256",
-	says("Of the PNG. The same screen on the same model has the same hash on every transport."))
+	says("Of the PNG; the same for the same screen and model on every transport."))
 
 func (t getDisplayState) definition() definition {
 	return define(Tool{
@@ -152,13 +147,13 @@ func (t getDisplayState) run(ctx context.Context, c call, args getDisplayStateAr
 	})
 }
 
-// modelsOf returns the models with these ids, which must have a panel; "all" means every model with a panel.
+// modelsOf returns the models with these IDs, which must have a panel; "all" means every model with a panel.
 func modelsOf(ids []string) ([]glasses.DeviceModel, error) {
 	var list []glasses.DeviceModel
 	for _, id := range ids {
 		if m, ok := glasses.Model(id); id != "all" && (!ok || m.Panel == nil) {
 			return nil, invalid(fmt.Sprintf("%q in models is not a device model with a display", id),
-				`pass ["all"], or ids from getPlatformInfo`)
+				`Pass ["all"], or ids from getPlatformInfo.`)
 		}
 	}
 	for _, m := range glasses.Models() {
@@ -238,7 +233,7 @@ func displayWordsOf(a displayAnswer, d session.Display) string {
 	}
 	switch {
 	case d.IsMissingAddedFont():
-		words += " A font that the person added has the missing characters; " +
+		words += " A font that the user added has the missing characters; " +
 			"only local sessions (startLocalSimulation) use it."
 	case session.IsLocal(a.SessionID) && hasMissingGlyph(a.Findings):
 		words += " A font file that has the missing characters helps: `servicectl fonts add FILE`."

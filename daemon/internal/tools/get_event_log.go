@@ -12,11 +12,6 @@ import (
 
 type getEventLog struct {
 	sessionGate
-	sessions eventReader
-}
-
-type eventReader interface {
-	Since(ctx context.Context, target backend.Target, id string, since int64, limit int) (backendapi.EventPage, error)
 }
 
 type getEventLogArgs struct {

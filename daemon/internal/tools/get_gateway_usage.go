@@ -9,14 +9,8 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-type gatewayUsageReader interface {
-	GatewayUsage(ctx context.Context, target backend.Target, project string,
-		query backend.UsageQuery) (backendapi.GatewayUsage, error)
-}
-
 type getGatewayUsage struct {
 	records
-	source gatewayUsageReader
 }
 
 type getGatewayUsageArgs struct {
@@ -62,7 +56,7 @@ func (t getGatewayUsage) run(ctx context.Context, c call, args getGatewayUsageAr
 		known       []string
 	}{{"range", args.Range, analyticsRanges}, {"interval", args.Interval, analyticsIntervals}} {
 		if one.value != "" && !slices.Contains(one.known, one.value) {
-			return nil, invalid(one.name+" is not one of "+strings.Join(one.known, ", "), "pass one of them, or leave it out")
+			return nil, invalid(one.name+" is not one of "+strings.Join(one.known, ", "), "Pass one of them, or leave it out.")
 		}
 	}
 	read := func(ctx context.Context, target backend.Target, project string) (backendapi.GatewayUsage, error) {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/internal/problem"
 )
 
 func TestGatewayUsage(t *testing.T) {
@@ -22,7 +23,8 @@ func TestGatewayUsage(t *testing.T) {
 	}
 	for _, args := range []map[string]any{{"range": "1y"}, {"interval": "minute"}} {
 		w := newWorld().linked()
-		if _, fields := w.record(t, "getGatewayUsage", args); fields["code"] != CodeInvalidRequest || w.account.calls != 0 {
+		if _, fields := w.record(t, "getGatewayUsage", args); fields["code"] != problem.CodeInvalidRequest ||
+			w.account.calls != 0 {
 			t.Errorf("%v: %v", args, fields)
 		}
 	}

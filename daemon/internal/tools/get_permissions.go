@@ -76,7 +76,7 @@ func anyOf(ids, wanted []string) bool {
 	return slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(wanted, id) })
 }
 
-// capabilitiesOf returns the given capabilities, or all of them if none are given.
+// capabilitiesOf returns given, or all capabilities if given is empty.
 func capabilitiesOf(given []string) ([]string, error) {
 	if len(given) == 0 {
 		return guide.CapabilityIDs(), nil

@@ -24,8 +24,8 @@ type getPlatformInfo struct {
 	servicectl string
 }
 
-// transportNames are the names of the shipped transports in the documentation, by id. The title of an added adapter is
-// not used, because its author wrote it.
+// transportNames maps IDs to the names of the shipped transports in the documentation. The title of an added adapter
+// is not used, because its author wrote it.
 var transportNames = map[string]string{
 	"localsim": "LocalSimTransport", "realdevice": "RealDeviceTransport",
 }
@@ -160,8 +160,8 @@ func modelFactsOf(m glasses.DeviceModel) string {
 	if len(unsure) > 0 {
 		facts = append(facts, "guessed: "+strings.Join(unsure, ", "))
 	}
-	if proof := glasses.ProofOf(m.ID).State; proof != glasses.ProofNone {
-		facts = append(facts, "real: "+proof)
+	if m.Proof.State != glasses.ProofNone {
+		facts = append(facts, "real: "+m.Proof.State)
 	}
 	return strings.Join(facts, "; ")
 }

@@ -14,7 +14,6 @@ import (
 // getProductionChecklist works without an account. With an account it also reports which items are met.
 type getProductionChecklist struct {
 	records
-	source gatewayUsageReader
 }
 
 // factsWithin is the maximum wait for the backend, because the checklist is useful without it.
@@ -36,7 +35,7 @@ type checkItem struct {
 	Prove *nextCall `json:"prove,omitempty"`
 }
 
-// checklistEntry is an item of guides/checklist.json with the capabilities and the platform to which it applies.
+// checklistEntry is an item of guides/checklist.json with the capabilities and the platform that it applies to.
 // Without them it applies to every app.
 type checklistEntry struct {
 	checkItem
@@ -100,7 +99,7 @@ func (t getProductionChecklist) run(ctx context.Context, c call, args getProduct
 
 // facts returns what the backend reports about the directory's project, or nil without a link or a project.
 func (t getProductionChecklist) facts(ctx context.Context, c call) map[string]bool {
-	project, err := t.projects.Project(ctx, "", c.who)
+	project, err := t.sessions.Project(ctx, "", c.who)
 	if err != nil || project == "" {
 		return nil
 	}

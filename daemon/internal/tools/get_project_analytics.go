@@ -11,14 +11,8 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-type analyticsReader interface {
-	Analytics(ctx context.Context, target backend.Target, project string,
-		query backend.AnalyticsQuery) (backendapi.AnalyticsReport, error)
-}
-
 type getProjectAnalytics struct {
 	records
-	source analyticsReader
 }
 
 type getProjectAnalyticsArgs struct {
@@ -81,27 +75,27 @@ func (a getProjectAnalyticsArgs) query() (backend.AnalyticsQuery, error) {
 		return backend.AnalyticsQuery{}, invalid(message, hint)
 	}
 	if a.Interval != "" && !slices.Contains(analyticsIntervals, a.Interval) {
-		return bad("interval is not one of "+strings.Join(analyticsIntervals, ", "), "pass one of them, or leave it out")
+		return bad("interval is not one of "+strings.Join(analyticsIntervals, ", "), "Pass one of them, or leave it out.")
 	}
 	if a.From == "" && a.To == "" {
 		if q.Range == "" {
 			q.Range = analyticsRanges[1]
 		}
 		if !slices.Contains(analyticsRanges, q.Range) {
-			return bad("range is not one of "+strings.Join(analyticsRanges, ", "), "pass one of them, or from and to")
+			return bad("range is not one of "+strings.Join(analyticsRanges, ", "), "Pass one of them, or from and to.")
 		}
 		return q, nil
 	}
 	if a.Range != "" {
-		return bad("range cannot be combined with from or to", "pass range, or from and to")
+		return bad("range cannot be combined with from or to", "Pass range, or from and to.")
 	}
 	from, fromOK := parseTime(a.From)
 	to, toOK := parseTime(a.To)
 	if !fromOK || !toOK {
-		return bad("from and to must both be times", `pass both like "2026-01-02T00:00:00Z" or "2026-01-02", or pass range`)
+		return bad("from and to must both be times", `Pass both like "2026-01-02T00:00:00Z" or "2026-01-02", or pass range.`)
 	}
 	if !from.Before(to) {
-		return bad("from must be before to", "pass the earlier time as from")
+		return bad("from must be before to", "Pass the earlier time as from.")
 	}
 	q.From, q.To = from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339)
 	return q, nil

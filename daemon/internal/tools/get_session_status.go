@@ -11,11 +11,6 @@ import (
 
 type getSessionStatus struct {
 	sessionGate
-	tokens tokenFinder
-}
-
-type tokenFinder interface {
-	AppTokenFile(id string) string
 }
 
 type getSessionStatusArgs struct {
@@ -31,7 +26,7 @@ type sessionState struct {
 	NowMs        int64   `json:"nowMs" jsonschema:"The session's clock: Unix time, or virtual time since it began."`
 	Apps         int     `json:"apps" jsonschema:"Apps that are attached now."`
 	Pages        int     `json:"pages" jsonschema:"Simulator pages that are open now."`
-	LastSeq      int64   `json:"lastSeq" jsonschema:"The number of the event log's last row."`
+	LastSeq      int64   `json:"lastSeq" jsonschema:"The number of the event log's latest row."`
 	CreatedAt    *string `json:"createdAt" format:"date-time"`
 	LastActiveAt *string `json:"lastActiveAt" format:"date-time"`
 	ClosedAt     *string `json:"closedAt" format:"date-time"`
@@ -60,7 +55,7 @@ func (t getSessionStatus) run(ctx context.Context, c call, args getSessionStatus
 	}
 	return t.onSession(ctx, c, args.SessionID, answering(t.sessions.Get, func(s backend.Session) any {
 		answer := sessionStatusAnswer{Status: "ok", Session: new(stateOf(s)), Summary: describeSession(s)}
-		if file := t.tokens.AppTokenFile(s.SessionID); file != "" && s.State == "open" && s.AppEndpoint != "" {
+		if file := t.sessions.AppTokenFile(s.SessionID); file != "" && s.State == "open" && s.AppEndpoint != "" {
 			answer.Environment = appEnvironment(session.Opened{Session: s, AppTokenFile: file})
 		}
 		return answer
@@ -101,7 +96,7 @@ func describeSession(s backend.Session) string {
 		"rows in its event log.",
 		s.SessionID, s.Project, s.Transport, s.DeviceModel, s.Clock, s.State, s.Apps, s.Pages, s.LastSeq)
 	if s.Hardware != nil && s.Hardware.Uncleared {
-		text += " Tell the person: " + uncleared.Notice(s.Hardware.Pair.Name) + "; " + uncleared.Next + "."
+		text += " Tell the user: " + uncleared.Notice(s.Hardware.Pair.Name) + "; " + uncleared.Next + "."
 	}
 	return text
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -75,7 +76,7 @@ func TestSessionTools_WithoutASession(t *testing.T) {
 	w.open = nil
 	for _, tool := range []string{"getEventLog", "getDisplayState", "waitForEvent"} {
 		_, fields := w.call(t, tool, `{}`, IO{})
-		if hint, _ := fields["fixHint"].(string); fields["code"] != backend.CodeNotFound ||
+		if hint, _ := fields["fixHint"].(string); fields["code"] != problem.CodeNotFound ||
 			!strings.Contains(hint, "startLocalSimulation") {
 			t.Errorf("%s: %v", tool, fields)
 		}
@@ -152,44 +153,44 @@ func TestInject_RefusesInvalidArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ tool, args, code, mention string }{
-		{"injectInput", `{}`, CodeInvalidRequest, "kind"},
-		{"injectInput", `{"kind":"tap","target":"milk"}`, CodeInvalidRequest, "target"},
-		{"injectInput", `{"target":"milk","x":3}`, CodeInvalidRequest, "target"},
-		{"injectInput", `{"kind":"wink"}`, CodeInvalidRequest, "kind"},
-		{"injectInput", `{"kind":"swipe"}`, CodeInvalidRequest, "direction"},
-		{"injectTranscript", `{"text":""}`, CodeInvalidRequest, "text"},
-		{"injectTranscript", `{"text":"a","confidence":101}`, CodeInvalidRequest, "confidence"},
-		{"injectSensor", `{}`, CodeInvalidRequest, "nothing"},
-		{"injectSensor", `{"state":{"mood":"good"}}`, CodeInvalidRequest, "mood"},
-		{"injectSensor", `{"state":{"hinge":"ajar"}}`, CodeInvalidRequest, "hinge"},
-		{"injectSensor", `{"state":[]}`, CodeInvalidRequest, "state"},
-		{"injectSensor", `{"motion":{"up":1}}`, CodeInvalidRequest, "up"},
-		{"injectSensor", `{"cameraFile":"/no/such/file"}`, CodeFileUnreadable, "does not exist"},
-		{"injectSensor", `{"cameraFile":` + quote(dir) + `}`, CodeFileUnreadable, "not a regular file"},
-		{"injectSensor", `{"cameraFile":` + quote(text) + `}`, CodeFileUnreadable, "PNG or JPEG"},
-		{"injectSensor", `{"microphoneFile":` + quote(big) + `}`, CodeFileUnreadable, "bytes"},
-		{"injectSensor", `{"cameraFile":"a\u0000b"}`, CodeInvalidRequest, "path"},
-		{"injectFault", `{}`, CodeInvalidRequest, "at least one of code, latencyMs, clear"},
-		{"injectFault", `{"code":"tired"}`, CodeInvalidRequest, "code"},
+		{"injectInput", `{}`, problem.CodeInvalidRequest, "kind"},
+		{"injectInput", `{"kind":"tap","target":"milk"}`, problem.CodeInvalidRequest, "target"},
+		{"injectInput", `{"target":"milk","x":3}`, problem.CodeInvalidRequest, "target"},
+		{"injectInput", `{"kind":"wink"}`, problem.CodeInvalidRequest, "kind"},
+		{"injectInput", `{"kind":"swipe"}`, problem.CodeInvalidRequest, "direction"},
+		{"injectTranscript", `{"text":""}`, problem.CodeInvalidRequest, "text"},
+		{"injectTranscript", `{"text":"a","confidence":101}`, problem.CodeInvalidRequest, "confidence"},
+		{"injectSensor", `{}`, problem.CodeInvalidRequest, "nothing"},
+		{"injectSensor", `{"state":{"mood":"good"}}`, problem.CodeInvalidRequest, "mood"},
+		{"injectSensor", `{"state":{"hinge":"ajar"}}`, problem.CodeInvalidRequest, "hinge"},
+		{"injectSensor", `{"state":[]}`, problem.CodeInvalidRequest, "state"},
+		{"injectSensor", `{"motion":{"up":1}}`, problem.CodeInvalidRequest, "up"},
+		{"injectSensor", `{"cameraFile":"/no/such/file"}`, problem.CodeFileUnreadable, "does not exist"},
+		{"injectSensor", `{"cameraFile":` + quote(dir) + `}`, problem.CodeFileUnreadable, "not a regular file"},
+		{"injectSensor", `{"cameraFile":` + quote(text) + `}`, problem.CodeFileUnreadable, "PNG or JPEG"},
+		{"injectSensor", `{"microphoneFile":` + quote(big) + `}`, problem.CodeFileUnreadable, "bytes"},
+		{"injectSensor", `{"cameraFile":"a\u0000b"}`, problem.CodeInvalidRequest, "path"},
+		{"injectFault", `{}`, problem.CodeInvalidRequest, "at least one of code, latencyMs, clear"},
+		{"injectFault", `{"code":"tired"}`, problem.CodeInvalidRequest, "code"},
 		{"injectFault", `{"code":"busy","times":0}`, "", ""},
-		{"injectFault", `{"code":"busy","times":5000}`, CodeInvalidRequest, "times"},
-		{"injectFault", `{"command":"sing","code":"busy"}`, CodeInvalidRequest, "command"},
-		{"setDevice", `{"deviceModel":"monocle"}`, CodeInvalidRequest, "deviceModel"},
-		{"advanceTime", `{}`, CodeInvalidRequest, "ms"},
-		{"advanceTime", `{"ms":-1}`, CodeInvalidRequest, "ms"},
-		{"expectDisplay", `{}`, CodeInvalidRequest, "at least one of text"},
-		{"expectDisplay", `{"text":[]}`, CodeInvalidRequest, "nothing"},
-		{"runSteps", `{}`, CodeInvalidRequest, "steps or file"},
-		{"runSteps", `{"steps":[],"file":"x"}`, CodeInvalidRequest, "steps or file"},
-		{"runSteps", `{"steps":[{"advance":1},{"input":{"kind":"lick"}}]}`, CodeInvalidRequest,
+		{"injectFault", `{"code":"busy","times":5000}`, problem.CodeInvalidRequest, "times"},
+		{"injectFault", `{"command":"sing","code":"busy"}`, problem.CodeInvalidRequest, "command"},
+		{"setDevice", `{"deviceModel":"monocle"}`, problem.CodeInvalidRequest, "deviceModel"},
+		{"advanceTime", `{}`, problem.CodeInvalidRequest, "ms"},
+		{"advanceTime", `{"ms":-1}`, problem.CodeInvalidRequest, "ms"},
+		{"expectDisplay", `{}`, problem.CodeInvalidRequest, "at least one of text"},
+		{"expectDisplay", `{"text":[]}`, problem.CodeInvalidRequest, "nothing"},
+		{"runSteps", `{}`, problem.CodeInvalidRequest, "steps or file"},
+		{"runSteps", `{"steps":[],"file":"x"}`, problem.CodeInvalidRequest, "steps or file"},
+		{"runSteps", `{"steps":[{"advance":1},{"input":{"kind":"lick"}}]}`, problem.CodeInvalidRequest,
 			`steps[1].input.kind: it is "lick"; expected a string, one of tap`},
-		{"expectDisplay", `{"text":"Hello"}`, CodeInvalidRequest, "text"},
-		{"waitForEvent", `{"chip":"salsa"}`, CodeInvalidRequest, "chip"},
-		{"waitForEvent", `{"payload":7}`, CodeInvalidRequest, "payload"},
-		{"getCapabilityGuide", `{"capability":"smell"}`, CodeInvalidRequest, "capability"},
-		{"getCapabilityGuide", `{"capability":"display","deviceModel":"monocle"}`, CodeInvalidRequest, "deviceModel"},
-		{"getPermissions", `{}`, CodeInvalidRequest, "platform"},
-		{"getPermissions", `{"platform":"web","capabilities":["smell"]}`, CodeInvalidRequest, "capabilities"},
+		{"expectDisplay", `{"text":"Hello"}`, problem.CodeInvalidRequest, "text"},
+		{"waitForEvent", `{"chip":"salsa"}`, problem.CodeInvalidRequest, "chip"},
+		{"waitForEvent", `{"payload":7}`, problem.CodeInvalidRequest, "payload"},
+		{"getCapabilityGuide", `{"capability":"smell"}`, problem.CodeInvalidRequest, "capability"},
+		{"getCapabilityGuide", `{"capability":"display","deviceModel":"monocle"}`, problem.CodeInvalidRequest, "deviceModel"},
+		{"getPermissions", `{}`, problem.CodeInvalidRequest, "platform"},
+		{"getPermissions", `{"platform":"web","capabilities":["smell"]}`, problem.CodeInvalidRequest, "capabilities"},
 	} {
 		w := newWorld().locally()
 		_, fields := w.call(t, test.tool, test.args, IO{})
@@ -224,7 +225,7 @@ func TestInject_ReturnsRefusalsOfTheGlasses(t *testing.T) {
 		}
 	}
 	w := newWorld().linked()
-	w.sessionErr = &backend.Problem{Code: glasses.CodeNotConnected, Message: "no page is open"}
+	w.sessionErr = &problem.Error{Code: glasses.CodeNotConnected, Message: "no page is open"}
 	if _, fields := w.call(t, "injectInput", `{"kind":"tap","sessionId":"`+testID+`"}`,
 		IO{}); fields["retryable"] != true || !strings.Contains(fields["fixHint"].(string), "sessionUrl") {
 		t.Errorf("without a page: %v, want not_connected", fields)

@@ -57,10 +57,10 @@ func appEnvironment(s session.Opened) map[string]string {
 		envGlassesTransport: "simulator"}
 }
 
-// manifestName is the file that contains a project's app id.
+// manifestName is the file that contains a project's app ID.
 const manifestName = "service.json"
 
-// errorGuide describes an error code with which a command can fail.
+// errorGuide describes an error code of commands.
 type errorGuide struct {
 	Code      string `json:"code"`
 	When      string `json:"when"`
@@ -69,7 +69,7 @@ type errorGuide struct {
 	Any       bool   `json:"any,omitempty"`
 }
 
-// errorGuides lists the error codes in the order in which the glasses check for them.
+// errorGuides lists the error codes in the order that the glasses check for them.
 func errorGuides() []errorGuide { return readGuide[[]errorGuide]("errors") }
 
 // ofTypes returns the elements of all that have one of types, in the order of types.

@@ -10,6 +10,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/scenario"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/strictjson"
 )
 
@@ -50,8 +51,8 @@ func (t injectSensor) run(ctx context.Context, c call, args injectSensorArgs) (a
 		return nil, err
 	}
 	if len(list) == 0 {
-		return nil, invalid("nothing to change", `pass state, motion, cameraFile or microphoneFile, e.g. `+
-			`{"state":{"worn":false}}; getDisplayState only looks`)
+		return nil, invalid("nothing to change", `Pass state, motion, cameraFile or microphoneFile, e.g. `+
+			`{"state":{"worn":false}}; getDisplayState only looks.`)
 	}
 	return t.inject(ctx, c, args.SessionID, list,
 		suggest("waitForEvent", `{"kind":"request"}`, "wait for the app's reaction"),
@@ -103,10 +104,10 @@ func changeOf[T any](typ, what string, payload *T) injection {
 // decodeInner decodes an argument that is an object. Unknown fields are errors.
 func decodeInner(name string, raw json.RawMessage, into any) error {
 	err := decodeInto(raw, into)
-	var refused *Error
+	var refused *problem.Error
 	if errors.As(err, &refused) {
-		return &Error{Code: refused.Code, Message: name + ": " + refused.Message,
-			FixHint: "the fields of " + name + " are: " + strings.Join(fieldsOf(into), ", ")}
+		return &problem.Error{Code: refused.Code, Message: name + ": " + refused.Message,
+			FixHint: "Pass in " + name + " only these fields: " + strings.Join(fieldsOf(into), ", ") + "."}
 	}
 	return err
 }

@@ -42,7 +42,7 @@ func checkControl(typ string, payload any) error {
 		_, err = glasses.ParseControl(typ, data)
 	}
 	if err != nil {
-		return invalid(err.Error(), "change the argument named in the message")
+		return invalid(err.Error(), "Change the argument named in the message.")
 	}
 	return nil
 }

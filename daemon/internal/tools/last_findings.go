@@ -51,7 +51,7 @@ func lastFindings(rows []glasses.Event, model string) []scenario.Finding {
 	return list
 }
 
-// nodeName identifies a node across shows: by its id or, if it has none, by its path.
+// nodeName identifies a node across shows: by its ID or, if it has none, by its path.
 func nodeName(id, path string) string {
 	if id != "" {
 		return "#" + id

@@ -47,7 +47,7 @@ func TestAuthRequired_NotAWebPage(t *testing.T) {
 			t.Errorf("%q is not quoted in the answer: %v", page, fields)
 		}
 		if asked || len(w.browsed) > 0 || fields["browserOpened"] != false {
-			t.Errorf("%q: the person is asked to open it (%v), opened %v; want neither", page, asked, w.browsed)
+			t.Errorf("%q: the user is asked to open it (%v), opened %v; want neither", page, asked, w.browsed)
 		}
 		if said := strings.ReplaceAll(hint+result.Text, `"verificationUrl":"`, ""); strings.Contains(hint, page) ||
 			strings.Count(said, page) > 1 || !strings.Contains(hint, "SERVICE_BACKEND_URL") {

@@ -16,26 +16,43 @@ import (
 	"github.com/service-dev/service/daemon/internal/link"
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/daemon/internal/tools"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// site fakes a backend and the daemon's stored state, as far as the real link and session managers need them.
+// site fakes a backend, as far as the real link and session managers need them.
 type site struct {
-	mu       sync.Mutex
-	approved time.Time // when the user approves; zero means never
-	issued   int
-	polls    []time.Time
-	revoked  bool
-	link     account.Link
+	session.Backend // the methods that no test calls
+	mu              sync.Mutex
+	approved        time.Time // when the user approves; zero means never
+	issued          int       // codes that were requested
+	refused         int       // calls that were refused with a code
+	polls           []time.Time
+	revoked         bool
+	accounts        *account.Store
 }
 
 func (s *site) IssueDeviceCode(context.Context, backend.Target, string) (backend.DeviceCode, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.issued++
-	return backend.DeviceCode{DeviceCode: "sdc_1", UserCode: "WDJB-MJHT",
-		VerificationURL: "https://x.test/activate?code=WDJB-MJHT",
-		ExpiresIn:       10 * time.Minute, PollInterval: 5 * time.Second}, nil
+	return siteCode, nil
+}
+
+var siteCode = backend.DeviceCode{DeviceCode: "sdc_1", UserCode: "WDJB-MJHT",
+	VerificationURL: "https://x.test/activate?code=WDJB-MJHT",
+	ExpiresIn:       10 * time.Minute, PollInterval: 5 * time.Second}
+
+// authorise refuses a call without a valid link, with a new code, as backends do.
+func (s *site) authorise(t backend.Target) error {
+	if !s.revoked && t.Bearer != "" {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused++
+	return &backend.AuthRequired{DeviceCode: siteCode,
+		Problem: &problem.Error{Code: problem.CodeAuthRequired, Message: "link first", HTTPStatus: 401}}
 }
 
 func (s *site) CancelDeviceCode(context.Context, backend.Target, string) error { return nil }
@@ -59,9 +76,8 @@ func (s *site) RevokeLink(context.Context, backend.Target) error { return nil }
 
 func (s *site) CreateSession(_ context.Context, t backend.Target,
 	req backendapi.SessionRequest) (backend.Session, bool, error) {
-	if s.revoked || t.Bearer == "" {
-		return backend.Session{}, false, &backend.Problem{Code: backend.CodeAuthRequired, Message: "the token was revoked",
-			HTTPStatus: 401}
+	if err := s.authorise(t); err != nil {
+		return backend.Session{}, false, err
 	}
 	return backend.Session{SessionID: "ses_abcdefgh", Project: req.Project, Platform: req.Platform, State: "open",
 		SessionURL: "https://x.test/s/ses_abcdefgh"}, true, nil
@@ -89,31 +105,8 @@ func (s *site) ListEvents(context.Context, backend.Target, string, int64, int) (
 
 func (s *site) Embedded(context.Context) (string, string, error) { return "", "", nil }
 
-func (s *site) For(string) account.Link {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.link
-}
-
-func (s *site) Save(l account.Link) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l.State = account.Linked
-	s.link = l
-	return nil
-}
-
-func (s *site) MarkRevoked(string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.link.State = account.Revoked
-}
-
-func (s *site) Path() string                                   { return "/state/auth.json" }
-func (s *site) Current() *config.Config                        { return config.Default() }
-func (s *site) SetVerified(string, account.Verdict)            {}
 func (s *site) InstallID() string                              { return "inst_1" }
-func (s *site) Link(context.Context) account.Link              { return s.For("") }
+func (s *site) Link(context.Context) account.Link              { return s.accounts.For("https://x.test") }
 func (s *site) BackendURL(context.Context) string              { return "https://x.test" }
 func (s *site) Record(context.Context, string, map[string]any) {}
 func (s *site) Open(context.Context, caller.Caller, string) (bool, string) {
@@ -125,9 +118,9 @@ func agent(t *testing.T, tell func(t *testing.T, s *site,
 	call func(ctx context.Context, name, args string, io tools.IO) map[string]any)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		s := &site{link: account.Link{State: account.NotLinked}}
+		s := &site{accounts: account.Open(account.Options{Dir: dir})}
 		links := link.New(link.Options{
-			Backend: s, Embedder: s, Accounts: s, Record: s, Config: s, InstallID: "inst_1",
+			Backend: s, Accounts: s.accounts, Record: s, Config: config.Default, InstallID: "inst_1",
 		})
 		ctx, cancel := context.WithCancel(context.Background())
 		var served sync.WaitGroup
@@ -136,7 +129,7 @@ func agent(t *testing.T, tell func(t *testing.T, s *site,
 		defer cancel()
 		c := tools.New(tools.Options{
 			Links: links, Accounts: s, Browser: s, Telemetry: s, Records: records{site: s},
-			Sessions: session.New(session.Options{StateDir: dir, Backend: s, Secrets: s, Events: s}),
+			Sessions: session.New(session.Options{StateDir: dir, Backend: s}),
 		})
 		tell(t, s, func(ctx context.Context, name, args string, io tools.IO) map[string]any {
 			if caller.From(ctx).Env == nil {
@@ -156,7 +149,8 @@ func TestLinking_FromTheFirstCallToTheRetriedOne(t *testing.T) {
 		ctx := t.Context()
 		first := call(ctx, "createSimulatorSession", `{"project":"com.example.app"}`, tools.IO{})
 		again := call(ctx, "getSessionStatus", `{"sessionId":"ses_abcdefgh"}`, tools.IO{})
-		if first["status"] != "auth_required" || again["deviceCode"] != first["deviceCode"] || s.issued != 1 {
+		if first["status"] != "auth_required" || again["deviceCode"] != first["deviceCode"] || s.refused != 1 ||
+			s.issued != 0 {
 			t.Fatalf("first answer %v, then %v, %d codes; want the same code twice", first, again, s.issued)
 		}
 		call(ctx, "createSimulatorSession", `{"project":"com.example.app"}`, tools.IO{})
@@ -166,11 +160,11 @@ func TestLinking_FromTheFirstCallToTheRetriedOne(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		if got := call(short, "completeAuthLink", `{"deviceCode":"sdc_1"}`,
-			tools.IO{}); got["code"] != tools.CodeCancelled || time.Since(start) != 30*time.Second {
+			tools.IO{}); got["code"] != problem.CodeCancelled || time.Since(start) != 30*time.Second {
 			t.Errorf("a cancelled call: %v after %v; want cancelled after 30 s", got, time.Since(start))
 		}
 		if got := call(ctx, "completeAuthLink", `{"deviceCode":"sdc_1","maxWaitSeconds":20}`,
-			tools.IO{}); got["code"] != link.CodeAuthTimeout || got["retryable"] != true || got["fixHint"] == "" {
+			tools.IO{}); got["code"] != problem.CodeAuthTimeout || got["retryable"] != true || got["fixHint"] == "" {
 			t.Errorf("a wait that is too short: %v, want a timeout", got)
 		}
 		last := time.Now()
@@ -197,8 +191,8 @@ func TestLinking_FromTheFirstCallToTheRetriedOne(t *testing.T) {
 		}
 		s.revoked = true
 		if got := call(ctx, "createSimulatorSession", `{"project":"com.example.app"}`,
-			tools.IO{}); got["status"] != "auth_required" || got["reason"] != "revoked" {
-			t.Errorf("after the link was revoked: %v, want auth_required", got)
+			tools.IO{}); got["status"] != "auth_required" || got["reason"] != "revoked" || s.refused != 2 || s.issued != 0 {
+			t.Errorf("after the link was revoked: %v, %d codes requested; want the code of the refusal", got, s.issued)
 		}
 	})
 }
@@ -210,9 +204,8 @@ type records struct {
 }
 
 func (r records) Assistant(_ context.Context, t backend.Target, project string) (backendapi.AssistantConfig, error) {
-	if r.revoked || t.Bearer == "" {
-		return backendapi.AssistantConfig{}, &backend.Problem{Code: backend.CodeAuthRequired, Message: "link first",
-			HTTPStatus: 401}
+	if err := r.authorise(t); err != nil {
+		return backendapi.AssistantConfig{}, err
 	}
 	return backendapi.AssistantConfig{Project: project, Version: 3}, nil
 }
@@ -230,12 +223,13 @@ func TestLinking_RetriesARecordTool(t *testing.T) {
 			retried["project"] != "com.example.app" {
 			t.Errorf("completed with %v, want the retried answer", got)
 		}
-		if got := call(ctx, "getAssistantConfig", `{}`, tools.IO{}); got["code"] != tools.CodeInvalidRequest {
+		if got := call(ctx, "getAssistantConfig", `{}`, tools.IO{}); got["code"] != problem.CodeInvalidRequest {
 			t.Errorf("without a project: %v, want invalid_request", got)
 		}
 		s.revoked = true
-		if got := call(ctx, "getAssistantConfig", `{"project":"com.example.app"}`, tools.IO{}); got["reason"] != "revoked" {
-			t.Errorf("after the link was revoked: %v, want the reason revoked", got)
+		if got := call(ctx, "getAssistantConfig", `{"project":"com.example.app"}`, tools.IO{}); got["reason"] != "revoked" ||
+			s.refused != 2 || s.issued != 0 {
+			t.Errorf("after the link was revoked: %v, %d codes requested; want the code of the refusal", got, s.issued)
 		}
 	})
 }
@@ -263,7 +257,7 @@ func TestLinking_InvalidBackendURL(t *testing.T) {
 	agent(t, func(t *testing.T, _ *site, call func(context.Context, string, string, tools.IO) map[string]any) {
 		ctx := caller.With(t.Context(), caller.Caller{Env: map[string]string{"SERVICE_BACKEND_URL": "ftp://x"}})
 		if got := call(ctx, "createSimulatorSession", `{"project":"a.b"}`,
-			tools.IO{}); got["code"] != tools.CodeInvalidConfig || got["fixHint"] == "" {
+			tools.IO{}); got["code"] != problem.CodeInvalidConfig || got["fixHint"] == "" {
 			t.Errorf("answered %v", got)
 		}
 	})

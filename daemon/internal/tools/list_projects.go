@@ -8,14 +8,8 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-type projectLister interface {
-	// Projects lists the account's projects, sorted by app id.
-	Projects(ctx context.Context, target backend.Target) ([]backendapi.Project, error)
-}
-
 type listProjects struct {
 	records
-	source projectLister
 }
 
 type listProjectsArgs struct {
@@ -43,8 +37,8 @@ func (t listProjects) definition() definition {
 			on("projects.access.assistantConfig", oneOf(levels...), says("A level for each field.")),
 			on("projects.access.credentials", oneOf(levels...)),
 			on("projects.access.analytics", oneOf(levels...)),
-			on("projects.dashboardUrl", format("uri"), says("For the person, who signs in there.")),
-			on("currentProject", says("The working directory's project; empty: nothing names one. It may not be listed yet.")),
+			on("projects.dashboardUrl", format("uri"), says("For the user, who signs in there.")),
+			on("currentProject", says("The working directory's project; empty if it has none. It may not be listed yet.")),
 		),
 	}, t.run)
 }
@@ -55,7 +49,7 @@ func (t listProjects) run(ctx context.Context, c call, args listProjectsArgs) (a
 		if err != nil {
 			return nil, err
 		}
-		current, _ := t.projects.Project(ctx, "", c.who) // an unreadable manifest must not prevent listing
+		current, _ := t.sessions.Project(ctx, "", c.who) // an unreadable manifest must not prevent listing
 		return projectsAnswer{Status: "ok", Projects: tidyProjects(list), CurrentProject: current,
 			Summary: describeProjects(list, current)}, nil
 	})

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/link"
 )
 
-// heartbeat is the interval at which a waiting call reports progress in the absence of events. A backend may request
+// heartbeat is the interval between progress reports of a waiting call if there are no events. A backend may request
 // long poll intervals.
 const heartbeat = 10 * time.Second
 

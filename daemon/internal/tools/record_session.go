@@ -11,6 +11,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/scenario"
 	file "github.com/service-dev/service/glasses/scenario"
 	contract "github.com/service-dev/service/internal/clientio"
+	"github.com/service-dev/service/internal/problem"
 )
 
 type recordSession struct {
@@ -22,12 +23,8 @@ type recordSession struct {
 type Scenarios interface {
 	Record(ctx context.Context, req scenario.RecordRequest) (scenario.Recording, error)
 	Run(ctx context.Context, req scenario.Request) (scenario.Report, error)
-	stepRunner
-	noter
-}
-
-// noter stores facts that leave no row in the event log, for a later recording.
-type noter interface {
+	RunSteps(ctx context.Context, req scenario.StepsRequest) (scenario.StepsReport, error)
+	// Note stores a fact that leaves no row in the event log, for a later recording.
 	Note(ctx context.Context, target backend.Target, id string, step file.Step, row, at int64)
 }
 
@@ -35,7 +32,7 @@ type recordSessionArgs struct {
 	sessionArg
 	Dir   string   `json:"dir"`
 	Name  string   `json:"name" jsonschema:"Default: that of the folder."`
-	Since *integer `json:"since" jsonschema:"Only what came after this row of the log."`
+	Since *integer `json:"since" jsonschema:"Only what came after this log row."`
 }
 
 type recordAnswer struct {
@@ -46,7 +43,7 @@ type recordAnswer struct {
 	DurationMs int64         `json:"durationMs"`
 	Steps      int           `json:"steps"`
 	Requests   int           `json:"requests"`
-	Claims     int           `json:"claims" jsonschema:"Expectations that were met, kept as steps."`
+	Claims     int           `json:"claims" jsonschema:"Expectations that were met, stored as steps."`
 	Pictures   int           `json:"pictures"`
 	Media      int           `json:"media"`
 	Notes      []string      `json:"notes" jsonschema:"Things that could not be recorded."`
@@ -55,7 +52,7 @@ type recordAnswer struct {
 	Summary    string        `json:"summary"`
 }
 
-// Names of files in a recording's folder.
+// Names of files in a recording's directory.
 const (
 	scenarioName = "scenario.json"
 	picturesName = "pictures"
@@ -64,7 +61,7 @@ const (
 
 func (t recordSession) definition() definition {
 	return define(Tool{
-		Name: "recordSession", Title: "Keep a run as a recording",
+		Name: "recordSession", Title: "Save a run as a recording",
 		OutputSchema: gatedAnswersOf[recordAnswer]([]string{"recorded"}),
 	}, t.run,
 		required("dir"),
@@ -114,11 +111,11 @@ func (t recordSession) run(ctx context.Context, c call, args recordSessionArgs) 
 	})
 }
 
-// recordingDir returns the path of a folder to which a recording may be written: the folder is missing or empty, or
+// recordingDir returns the path of a directory that a recording may be written to: it is missing or empty, or
 // contains only a recording.
 func recordingDir(ctx context.Context, who caller.Caller, files clientio.Files, path string) (string, error) {
 	if path == "" {
-		return "", missing("dir", "pass the recording's folder, e.g. glasses/main")
+		return "", missing("dir", "Pass the recording's folder, e.g. glasses/main.")
 	}
 	dir, entries, err := listDir(ctx, who, files, "dir", path)
 	if err != nil {
@@ -134,9 +131,9 @@ func recordingDir(ctx context.Context, who caller.Caller, files clientio.Files, 
 			ours = e.Kind == contract.KindFile && err == nil && s.Recorded != nil
 		}
 		if !ours {
-			return "", &Error{
-				Code: CodeFileExists, Message: dir + " contains files other than a recording",
-				FixHint: "pass a new folder; only recordings are overwritten",
+			return "", &problem.Error{
+				Code: problem.CodeFileExists, Message: dir + " contains files other than a recording",
+				FixHint: "Pass a new folder; only recordings are overwritten.",
 			}
 		}
 	}

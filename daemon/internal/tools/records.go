@@ -9,34 +9,40 @@ import (
 	"strings"
 
 	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Records gives the tools access to the account's records. Each interface is declared next to its tool.
+// Records gives the tools access to the account's projects and their records.
 type Records interface {
-	projectLister
-	assistantReader
-	assistantChanger
-	credentialReader
-	credentialLinker
-	analyticsReader
-	gatewayUsageReader
-	pageReader
-	pageChanger
-	pageFiler
-}
-
-// projectFinder finds the project of a directory.
-type projectFinder interface {
-	// Project returns the argument, otherwise the directory's project, otherwise "".
-	Project(ctx context.Context, argument string, who caller.Caller) (string, error)
+	// Projects lists the account's projects, sorted by app id.
+	Projects(ctx context.Context, target backend.Target) ([]backendapi.Project, error)
+	Assistant(ctx context.Context, target backend.Target, project string) (backendapi.AssistantConfig, error)
+	// ChangeAssistant returns the configuration after the change.
+	ChangeAssistant(ctx context.Context, target backend.Target, project string,
+		change backendapi.AssistantChange) (backendapi.AssistantConfig, error)
+	Credentials(ctx context.Context, target backend.Target, project string) (backendapi.CredentialList, error)
+	// CredentialLink creates a page on which the user sets the credential.
+	CredentialLink(ctx context.Context, target backend.Target, project, provider string) (backendapi.CredentialLink, error)
+	Analytics(ctx context.Context, target backend.Target, project string,
+		query backend.AnalyticsQuery) (backendapi.AnalyticsReport, error)
+	GatewayUsage(ctx context.Context, target backend.Target, project string,
+		query backend.UsageQuery) (backendapi.GatewayUsage, error)
+	ConnectionPage(ctx context.Context, target backend.Target, project string) (backendapi.ConnectionPage, error)
+	// ChangeConnectionPage returns the settings after the change.
+	ChangeConnectionPage(ctx context.Context, target backend.Target, project string,
+		change backendapi.ConnectionPageChange) (backendapi.ConnectionPage, error)
+	// ConnectionPageFile returns a project's connection page as one HTML file.
+	ConnectionPageFile(ctx context.Context, target backend.Target, project string) (backendapi.ConnectionPageFile, error)
+	// MintProjectKey creates the key for a generated module.
+	MintProjectKey(ctx context.Context, target backend.Target, project, name string) (backend.ProjectKey, error)
 }
 
 // records passes calls about a project's records through the gate and adds the next step to refusals.
 type records struct {
 	gate     *gate
-	projects projectFinder
+	sessions Sessions
+	source   Records
 }
 
 // recordArgs are the arguments of every tool for records.
@@ -62,7 +68,7 @@ type recordWork func(ctx context.Context, target backend.Target, project string)
 const unnamedProject = "app.local.unnamed"
 
 func (r records) run(ctx context.Context, c call, about recordCall, do recordWork) (any, error) {
-	project, err := r.projects.Project(ctx, about.Project, c.who)
+	project, err := r.sessions.Project(ctx, about.Project, c.who)
 	if err != nil {
 		return nil, err
 	}
@@ -84,38 +90,38 @@ func (r records) run(ctx context.Context, c call, about recordCall, do recordWor
 
 func noProject() error {
 	return invalid("project is missing, and no "+manifestName+" in or above the working directory names one",
-		"call listProjects and pass one of its projects, or call from the project's folder")
+		"Call listProjects and pass one of its projects, or call from the project's folder.")
 }
 
 // refusal adds the next step to a refusal, because the backend does not know the tools.
 func (about recordCall) refusal(err error, project string) error {
-	p := problemOf(err)
-	if p == nil {
+	p := problem.From(err)
+	if p == nil || p.Code == problem.CodeAuthRequired { // which may contain a device code
 		return err
 	}
 	told := *p
 	switch p.Code {
-	case backend.CodeNotFound:
+	case problem.CodeNotFound:
 		told.Message = fmt.Sprintf("%s (project %s)", p.Message, clip(project))
-		told.FixHint = cmp.Or(about.missing, "call listProjects for the projects of the linked account; "+
-			"createSimulatorSession and generateConnectionModule create a new one")
-	case backend.CodeVersionConflict:
+		told.FixHint = cmp.Or(about.missing, "Call listProjects for the projects of the linked account; "+
+			"createSimulatorSession and generateConnectionModule create a new one.")
+	case problem.CodeVersionConflict:
 		told.Retryable = false // the same call cannot succeed: it needs the current version
-		told.FixHint = fmt.Sprintf("call %s again, see what somebody else changed, and repeat the change with the "+
-			"version that it returns", about.reads)
-	case backend.CodePermissionDenied:
+		told.FixHint = fmt.Sprintf("Call %s again, see what somebody else changed, and repeat the change with the "+
+			"version that it returns.", about.reads)
+	case problem.CodePermissionDenied:
 		told.Message, told.FixHint = deniedMessage(p, project), deniedHint(p)
-	case backend.CodeNotConfigured:
+	case problem.CodeNotConfigured:
 		if told.FixHint == "" {
-			told.FixHint = "tell the person that the operator of the backend has not set this up; repeating the call does " +
-				"not help"
+			told.FixHint = "Tell the user that the operator of the backend has not set this up; repeating the call does " +
+				"not help."
 		}
 	}
 	return &told
 }
 
 // deniedMessage adds the missing grant if the backend's message does not contain it.
-func deniedMessage(p *backend.Problem, project string) string {
+func deniedMessage(p *problem.Error, project string) string {
 	if p.Capability == "" {
 		return p.Message
 	}
@@ -124,12 +130,12 @@ func deniedMessage(p *backend.Problem, project string) string {
 }
 
 // deniedHint keeps the backend's own hint, which contains the address of the page for changing grants.
-func deniedHint(p *backend.Problem) string {
-	return "do not try another way; " + cmp.Or(p.FixHint,
-		"ask the account's owner to allow this to agents at /account/mcp-access of the dashboard, then repeat the call")
+func deniedHint(p *problem.Error) string {
+	return "Do not try another way. " + cmp.Or(p.FixHint,
+		"Ask the account's owner to allow this to agents at /account/mcp-access of the dashboard, then repeat the call.")
 }
 
-func capabilityOf(p *backend.Problem) string {
+func capabilityOf(p *problem.Error) string {
 	if p.Field != "" {
 		return p.Capability + " (" + p.Field + ")"
 	}
@@ -156,11 +162,10 @@ func onRecord[T any](
 	return r.run(ctx, c, about, answering(request, answer))
 }
 
-// readRecord returns the definition of a tool that reads one of a project's records by calling request on source.
-// answer converts the reply, and options complete the schema of the answer. source may be nil if the tool is only
-// listed and never called.
-func readRecord[S, T, A any](
-	r records, name, title string, source S, request func(S, context.Context, backend.Target, string) (T, error),
+// readRecord returns the definition of a tool that reads one of a project's records by calling request, a method of
+// Records. answer converts the reply, and options complete the schema of the answer.
+func readRecord[T, A any](
+	r records, name, title string, request func(Records, context.Context, backend.Target, string) (T, error),
 	answer func(T) A, options ...option,
 ) definition {
 	return define(Tool{
@@ -169,7 +174,7 @@ func readRecord[S, T, A any](
 		OutputSchema: gatedAnswersOf[A]([]string{"ok"}, options...),
 	}, func(ctx context.Context, c call, args recordArgs) (any, error) {
 		read := func(ctx context.Context, target backend.Target, project string) (T, error) {
-			return request(source, ctx, target, project)
+			return request(r.source, ctx, target, project)
 		}
 		return onRecord(ctx, r, c, recordCall{recordArgs: args}, read, func(reply T) any { return answer(reply) })
 	})
@@ -193,7 +198,7 @@ type recordChange struct {
 // newChange returns a change with the non-nil fields of to, which is a struct of pointers.
 func newChange(args recordArgs, reads string, version *integer, to any) (recordChange, error) {
 	change := recordChange{recordCall: recordCall{recordArgs: args, reads: reads}}
-	hint := "call " + reads + " and pass the version that it returns"
+	hint := "Call " + reads + " and pass the version that it returns."
 	if version == nil {
 		return change, missing("version", hint)
 	}
@@ -213,7 +218,7 @@ func newChange(args recordArgs, reads string, version *integer, to any) (recordC
 		}
 	}
 	if len(change.fields) == 0 {
-		return change, invalid("there is nothing to change", "pass at least one of "+strings.Join(known, ", "))
+		return change, invalid("there is nothing to change", "Pass at least one of "+strings.Join(known, ", ")+".")
 	}
 	return change, nil
 }
@@ -221,11 +226,11 @@ func newChange(args recordArgs, reads string, version *integer, to any) (recordC
 // changed is the outcome of a change; Fields is empty if the record already had these values.
 type changed struct {
 	Status string   `json:"status" jsonschema:"unchanged: it already had these values."`
-	Fields []string `json:"changed" jsonschema:"The fields whose values changed; only these are in the answer."`
+	Fields []string `json:"changed" jsonschema:"The fields whose values changed; only these are returned."`
 }
 
 // outcome compares the record's version with the version before the change. differ are the fields that the backend
-// reports as changed. If it reports none, every field of the call counts as changed.
+// reports as changed. If it reports none, every field of the call is taken to have changed.
 func (c recordChange) outcome(version int64, differ []string) (outcome changed, words string) {
 	if version == c.version {
 		return changed{"unchanged", []string{}}, "Nothing changed: it already had these values. "

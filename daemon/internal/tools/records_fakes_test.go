@@ -6,6 +6,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -25,6 +26,12 @@ type accountRecords struct {
 	spent   backend.UsageQuery
 	changed backendapi.AssistantChange
 	paged   backendapi.ConnectionPageChange
+}
+
+// accountHost is the records and the project keys of one account.
+type accountHost struct {
+	*accountRecords
+	*keys
 }
 
 func some[T any](v T) *T { return &v }
@@ -57,11 +64,11 @@ func (r *accountRecords) authorise(t backend.Target, project string) error {
 	r.asked = project
 	switch {
 	case t.Bearer == "":
-		return &backend.Problem{Code: backend.CodeAuthRequired, Message: "link first"}
+		return &problem.Error{Code: problem.CodeAuthRequired, Message: "link first"}
 	case r.err != nil:
 		return r.err
 	case project != "com.example.app" && project != "":
-		return &backend.Problem{Code: backend.CodeNotFound, Message: "there is no such project"}
+		return &problem.Error{Code: problem.CodeNotFound, Message: "there is no such project"}
 	}
 	return nil
 }
@@ -140,7 +147,7 @@ func (r *accountRecords) ConnectionPageFile(_ context.Context, t backend.Target,
 // Project returns the argument, otherwise the project of the fake's directory.
 func (s sessions) Project(_ context.Context, argument string, who caller.Caller) (string, error) {
 	if argument == "not-an-id" {
-		return "", &backend.Problem{Code: CodeInvalidRequest, Message: "project is not an app id in reverse-DNS form",
+		return "", &problem.Error{Code: problem.CodeInvalidRequest, Message: "project must be an app id in reverse-DNS form",
 			FixHint: "pass an id"}
 	}
 	return cmp.Or(argument, s.here), nil

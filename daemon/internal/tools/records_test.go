@@ -12,6 +12,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/account"
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/link"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -60,7 +61,7 @@ func TestRecordTools_AreRepeatedAfterLinking(t *testing.T) {
 			}
 			switch {
 			case here == "" && name != "listProjects":
-				if hint, _ := linked.Retried["fixHint"].(string); linked.Retried["code"] != CodeInvalidRequest ||
+				if hint, _ := linked.Retried["fixHint"].(string); linked.Retried["code"] != problem.CodeInvalidRequest ||
 					!strings.Contains(hint, "listProjects") {
 					t.Errorf("%s without a project: %v, want invalid_request", name, linked.Retried)
 				}
@@ -88,7 +89,7 @@ func TestRecordTools_RequestACode(t *testing.T) {
 		w := newWorld()
 		w.here = here
 		k := &codeRequester{world: w}
-		r := records{gate: &gate{links: k, browser: browser{w}}, projects: sessions{w}}
+		r := records{gate: &gate{links: k, browser: browser{w}}, sessions: sessions{w}}
 		out, err := r.run(t.Context(), call{}, recordCall{},
 			func(_ context.Context, to backend.Target, project string) (any, error) {
 				return nil, w.account.authorise(to, project)
@@ -96,7 +97,7 @@ func TestRecordTools_RequestACode(t *testing.T) {
 		if _, ok := out.(AuthRequired); !ok || err != nil || w.account.asked != asked {
 			t.Errorf("directory of %q: got %v, %v; requested project %q; want auth_required", here, out, err, w.account.asked)
 		}
-		if p := problemOf(k.refused); p == nil || p.Code != backend.CodeAuthRequired {
+		if p := problem.From(k.refused); p == nil || p.Code != problem.CodeAuthRequired {
 			t.Errorf("directory of %q: refused with %v, want auth_required", here, k.refused)
 		}
 	}
@@ -105,24 +106,25 @@ func TestRecordTools_RequestACode(t *testing.T) {
 func TestRecordTools_ReturnRefusals(t *testing.T) {
 	for name := range recordTools {
 		for _, test := range []struct {
-			p    backend.Problem
+			p    problem.Error
 			hint string
 		}{
-			{backend.Problem{Code: backend.CodePermissionDenied, Message: "no", Capability: "assistant_config", Field: "voice",
+			{problem.Error{Code: problem.CodePermissionDenied, Message: "no", Capability: "assistant_config", Field: "voice",
 				Needed: "read_write", Granted: "read",
-				FixHint: "ask the owner at http://localhost:1/account/mcp-access"},
-				"do not try another way; ask the owner at http://localhost:1/account/mcp-access"},
-			{backend.Problem{Code: backend.CodeVersionConflict, Message: "the config is at version 7", CurrentVersion: 7,
-				Retryable: true}, "again"},
-			{backend.Problem{Code: backend.CodeNotConfigured, Message: "no key is set"}, "operator"},
-			{backend.Problem{Code: backend.CodeUnreachable, Message: "no answer", Retryable: true}, "network"},
+				FixHint: "Ask the owner at http://localhost:1/account/mcp-access."},
+				"Do not try another way. Ask the owner at http://localhost:1/account/mcp-access"},
+			{problem.Error{Code: problem.CodeVersionConflict, Message: "the config is at version 7",
+				CurrentVersion: new(int64(7)),
+				Retryable:      true}, "again"},
+			{problem.Error{Code: problem.CodeNotConfigured, Message: "no key is set"}, "operator"},
+			{problem.Error{Code: problem.CodeBackendUnreachable, Message: "no answer", Retryable: true}, "network"},
 		} {
 			w := newWorld().linked()
 			w.account.err = &test.p
 			result, fields := w.record(t, name, nil)
 			hint, _ := fields["fixHint"].(string)
 			if !result.IsError || fields["code"] != test.p.Code ||
-				fields["retryable"] != (test.p.Retryable && (test.p.Code != backend.CodeVersionConflict ||
+				fields["retryable"] != (test.p.Retryable && (test.p.Code != problem.CodeVersionConflict ||
 					name == "listProjects")) {
 				t.Errorf("%s %s: %v", name, test.p.Code, fields)
 			}
@@ -130,7 +132,7 @@ func TestRecordTools_ReturnRefusals(t *testing.T) {
 				t.Errorf("%s %s: the hint is %q, want %q in it", name, test.p.Code, hint, test.hint)
 			}
 			switch test.p.Code {
-			case backend.CodePermissionDenied:
+			case problem.CodePermissionDenied:
 				if fields["capability"] != "assistant_config" || fields["field"] != "voice" || fields["needed"] != "read_write" ||
 					fields["granted"] != "read" {
 					t.Errorf("%s: %v", name, fields)
@@ -139,12 +141,12 @@ func TestRecordTools_ReturnRefusals(t *testing.T) {
 					"assistant_config (voice) of com.example.app is Read for agents, and this needs Read + Write") {
 					t.Errorf("%s: %v, want the missing grant", name, fields["message"])
 				}
-			case backend.CodeVersionConflict:
+			case problem.CodeVersionConflict:
 				if fields["currentVersion"] != 7.0 {
 					t.Errorf("%s: %v", name, fields)
 				}
 				if strings.HasPrefix(name, "set") && strings.HasSuffix(name, "Config") &&
-					!strings.Contains(hint, "call get"+strings.TrimPrefix(name, "set")+" again") {
+					!strings.Contains(hint, "Call get"+strings.TrimPrefix(name, "set")+" again") {
 					t.Errorf("%s: %q", name, hint)
 				}
 			}
@@ -154,7 +156,7 @@ func TestRecordTools_ReturnRefusals(t *testing.T) {
 		}
 		w := newWorld().linked()
 		if _, fields := w.record(t, name,
-			map[string]any{"project": "com.example.other"}); fields["code"] != backend.CodeNotFound ||
+			map[string]any{"project": "com.example.other"}); fields["code"] != problem.CodeNotFound ||
 			!strings.Contains(fields["fixHint"].(string), "listProjects") ||
 			!strings.Contains(fields["message"].(string), "com.example.other") ||
 			strings.Contains(fields["fixHint"].(string), "getCredentialStatus") != (name == "setCredential") {
@@ -162,11 +164,11 @@ func TestRecordTools_ReturnRefusals(t *testing.T) {
 		}
 		w.gated = nil
 		if _, fields := newWorld().record(t, name,
-			map[string]any{"project": "not-an-id"}); fields["code"] != CodeInvalidRequest {
+			map[string]any{"project": "not-an-id"}); fields["code"] != problem.CodeInvalidRequest {
 			t.Errorf("%s with an invalid app id: %v, want invalid_request", name, fields)
 		}
 		w = newWorld().linked()
-		w.account.err = &backend.Problem{Code: backend.CodeAuthRequired, Message: "the token was revoked", HTTPStatus: 401}
+		w.account.err = &problem.Error{Code: problem.CodeAuthRequired, Message: "the token was revoked", HTTPStatus: 401}
 		if _, fields := w.record(t, name, nil); fields["status"] != "auth_required" || fields["reason"] != "revoked" {
 			t.Errorf("%s with a revoked link: %v, want auth_required", name, fields)
 		}
@@ -278,7 +280,7 @@ func TestCredentials(t *testing.T) {
 	for _, key := range []string{"sk-proj-CANARY0123456789", "CANARY", "canary/../x", strings.Repeat("canary", 20)} {
 		w = newWorld().linked()
 		result, fields := w.record(t, "setCredential", map[string]any{"provider": key})
-		if fields["code"] != CodeInvalidRequest || strings.Contains(result.Text, key) || w.account.calls != 0 {
+		if fields["code"] != problem.CodeInvalidRequest || strings.Contains(result.Text, key) || w.account.calls != 0 {
 			t.Errorf("%s: %s", key, result.Text)
 		}
 	}
@@ -313,7 +315,7 @@ func TestProjectAnalytics(t *testing.T) {
 			"to": "2026-01-02"},
 		{"range": "7d", "from": "2026-01-01", "to": "2026-01-02"}, {"from": "2026-01-02", "to": "2026-01-02"},
 	} {
-		if _, fields := newWorld().record(t, "getProjectAnalytics", args); fields["code"] != CodeInvalidRequest {
+		if _, fields := newWorld().record(t, "getProjectAnalytics", args); fields["code"] != problem.CodeInvalidRequest {
 			t.Errorf("%v: %v", args, fields)
 		}
 	}
@@ -351,7 +353,7 @@ func TestRecordChanges_NeedAVersionAndAField(t *testing.T) {
 			`{"version":-1,"sounds":true}`, `{"version":3}`, `{"version":"3"}`} {
 			w := newWorld()
 			_, fields := w.call(t, name, args, IO{})
-			if fields["code"] != CodeInvalidRequest || w.gated != nil {
+			if fields["code"] != problem.CodeInvalidRequest || w.gated != nil {
 				t.Errorf("%s %s: %v", name, args, fields)
 			}
 		}
@@ -383,7 +385,7 @@ func TestConnectionPage_RefusesUnknownNamesInLists(t *testing.T) {
 	} {
 		w := newWorld().linked()
 		_, fields := w.call(t, "setConnectionPageConfig", args, IO{})
-		if fields["code"] != CodeInvalidRequest || fields["message"] != says || w.account.calls != 0 {
+		if fields["code"] != problem.CodeInvalidRequest || fields["message"] != says || w.account.calls != 0 {
 			t.Errorf("%s: %v after %d calls; want invalid_request and no call", args, fields, w.account.calls)
 		}
 	}

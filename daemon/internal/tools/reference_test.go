@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/docs"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // TestReference_NamesSharedFields checks that the documentation names the fields that many answers share.
@@ -15,9 +16,11 @@ func TestReference_NamesSharedFields(t *testing.T) {
 		t.Fatal("the documentation has no page tool-results")
 	}
 	fields := commonFields()
-	for _, shape := range []any{Error{}, AuthRequired{}, linkedAnswer{}, authTokenFile{}} {
+	for _, shape := range []any{problem.Error{}, AuthRequired{}, linkedAnswer{}, authTokenFile{}} {
 		for _, f := range jsonFields(reflect.TypeOf(shape)) {
-			fields = append(fields, f.json)
+			if f.json != "-" {
+				fields = append(fields, f.json)
+			}
 		}
 	}
 	for _, name := range fields {

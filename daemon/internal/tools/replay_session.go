@@ -11,6 +11,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/scenario"
 	contract "github.com/service-dev/service/internal/clientio"
+	"github.com/service-dev/service/internal/problem"
 )
 
 type replaySession struct {
@@ -69,7 +70,7 @@ func (t replaySession) definition() definition {
 
 func (t replaySession) run(ctx context.Context, c call, args replaySessionArgs) (any, error) {
 	if args.Accept && len(args.AcceptSteps) > 0 {
-		return nil, invalid("accept and acceptSteps cannot be combined", "pass one of them")
+		return nil, invalid("accept and acceptSteps cannot be combined", "Pass one of them.")
 	}
 	file, err := scenarioFile(ctx, c.who, args.File)
 	if err != nil {
@@ -106,15 +107,16 @@ func runQuietly[Q, R any](
 	}
 	newProgress(io, waitLong*time.Second).during(ctx, doing, func() { report, err = run(inner, req) })
 	if err != nil && ctx.Err() == nil && inner.Err() != nil {
-		err = &Error{Code: backend.CodeTimeout, Message: fmt.Sprintf("the run took longer than %v", replayQuiet),
-			FixHint: `run it with "servicectl session run", which has no limit; if the session's clock is real, use "virtual"`}
+		err = &problem.Error{Code: problem.CodeTimeout, Message: fmt.Sprintf("the run took longer than %v", replayQuiet),
+			FixHint: `Run it with "servicectl session run", which has no limit; if the session's clock is real, use "virtual".`}
 	}
 	return report, err
 }
 
-// scenarioFile returns the path of the scenario that the agent named, directly or by its folder.
+// scenarioFile returns the path of the scenario that the agent passed, directly or by its
+// directory.
 func scenarioFile(ctx context.Context, who caller.Caller, path string) (string, error) {
-	const hint = "pass the file that recordSession returned, or the path of a scenario"
+	const hint = "Pass the file that recordSession returned, or the path of a scenario."
 	if path == "" {
 		return "", missing("file", hint)
 	}
@@ -130,22 +132,23 @@ func scenarioFile(ctx context.Context, who caller.Caller, path string) (string, 
 	}
 	switch {
 	case clientio.IsUnavailable(err):
-		return "", fileError(CodeFileUnreadable, err, "")
+		return "", fileError(problem.CodeFileUnreadable, err, "")
 	case err != nil || info.Kind != contract.KindFile:
-		return "", &Error{Code: CodeFileUnreadable, Message: "there is no scenario " + full, FixHint: hint}
+		return "", &problem.Error{Code: problem.CodeFileUnreadable, Message: "there is no scenario " + full, FixHint: hint}
 	}
 	return full, nil
 }
 
-// artifactsDir returns the path of a folder that does not exist or is empty, or "" if none was requested.
+// artifactsDir returns the path of a directory that does not exist or is empty, or "" if none was
+// requested.
 func artifactsDir(ctx context.Context, who caller.Caller, path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
 	dir, entries, err := listDir(ctx, who, clientio.FilesOf(who), "artifactsDir", path)
 	if err == nil && len(entries) > 0 {
-		err = &Error{
-			Code: CodeFileExists, Message: dir + " is not empty", FixHint: "pass a new folder; nothing is overwritten",
+		err = &problem.Error{
+			Code: problem.CodeFileExists, Message: dir + " is not empty", FixHint: "Pass a new folder; nothing is overwritten.",
 		}
 	}
 	return dir, err

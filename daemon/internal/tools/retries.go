@@ -8,8 +8,8 @@ import (
 // maxRetries is the number of retried calls that are remembered.
 const maxRetries = 16
 
-// retries remembers the answers of repeated calls, so that a call is repeated only once and everyone who waits for a
-// code gets the same answer.
+// retries caches the answers of calls that were repeated after a device code was approved. A call is repeated once,
+// and all waiters for the same code get its answer.
 type retries struct{ byCode *recent[*retry] }
 
 func newRetries() *retries { return &retries{newRecent[*retry](maxRetries)} }

@@ -17,11 +17,7 @@ import (
 
 type runSteps struct {
 	sessionGate
-	scenarios stepRunner
-}
-
-type stepRunner interface {
-	RunSteps(ctx context.Context, req scenario.StepsRequest) (scenario.StepsReport, error)
+	scenarios Scenarios
 }
 
 type runStepsArgs struct {
@@ -38,10 +34,10 @@ type runStepsAnswer struct {
 	AppLeft   string                `json:"appLeft,omitempty"`
 	Steps     []scenario.StepReport `json:"steps"`
 	NowMs     int64                 `json:"nowMs" jsonschema:"The session's clock now."`
-	Since     int64                 `json:"since" jsonschema:"The event log's last row before the last action."`
+	Since     int64                 `json:"since" jsonschema:"The event log's latest row before the last action."`
 	Text      []string              `json:"text" jsonschema:"The readable text at the end."`
 	Focus     string                `json:"focus"`
-	Pictures  []scenario.Picture    `json:"pictures" jsonschema:"Each is in the answer once, in this order, up to the last 4."`
+	Pictures  []scenario.Picture    `json:"pictures" jsonschema:"Each is returned once, in this order, at most the latest 4."`
 	Findings  []scenario.Finding    `json:"findings"`
 	Summary   string                `json:"summary"`
 
@@ -55,7 +51,7 @@ const maxAgentSteps = 200
 
 func (t runSteps) definition() definition {
 	return define(Tool{
-		Name: "runSteps", Title: "Act, let time pass and assert in one call",
+		Name: "runSteps", Title: "Act, wait and assert in one call",
 		Waits:    true,
 		Pictures: true,
 		OutputSchema: gatedAnswersOf[runStepsAnswer]([]string{"done"},
@@ -88,12 +84,13 @@ func (t runSteps) requestOf(ctx context.Context, c call, args runStepsArgs) (sce
 	inline := len(args.Steps) > 0 && string(args.Steps) != "null"
 	switch {
 	case inline == (args.File != ""):
-		return req, invalid("pass either steps or file", `e.g. {"steps":[{"input":{"kind":"tap"}},{"advance":1000}]}`)
+		return req, invalid("pass either steps or file",
+			`Pass, for example, {"steps":[{"input":{"kind":"tap"}},{"advance":1000}]}.`)
 	case inline:
 		list, err := steps.ParseSteps(args.Steps)
 		if err == nil && len(list) > maxAgentSteps {
 			return req, invalid(fmt.Sprintf("there are %d steps, which is more than %d", len(list), maxAgentSteps),
-				"pass fewer, or a scenario file")
+				"Pass fewer, or a scenario file.")
 		}
 		req.Steps = list
 		return req, stepsError(err)
@@ -113,7 +110,7 @@ func stepsError(err error) error {
 	if !errors.As(err, &refused) {
 		return err
 	}
-	hint := "correct the named place"
+	hint := "Correct the named place"
 	if refused.Example != "" {
 		hint += ", e.g. " + refused.Example
 	}
@@ -121,7 +118,7 @@ func stepsError(err error) error {
 	if refused.Want != "" {
 		message += "; expected " + refused.Want
 	}
-	return invalid(message, hint+"; searchDocs scenario-steps lists every field")
+	return invalid(message, hint+". Every field is listed by searchDocs scenario-steps.")
 }
 
 func (t runSteps) runAll(ctx context.Context, io IO, req scenario.StepsRequest) (any, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/scaffold"
 	"github.com/service-dev/service/glasses/guide"
 	"github.com/service-dev/service/internal/clientio/local"
+	"github.com/service-dev/service/internal/problem"
 )
 
 const mintedKey = "spk_abcdefghijklmnopqrstuvwxyz0123456789"
@@ -25,16 +26,20 @@ type keys struct {
 	mu     sync.Mutex
 	minted int
 	slow   time.Duration
+	err    error // if set, the backend's refusal
 }
 
 func (k *keys) MintProjectKey(_ context.Context, target backend.Target, project,
 	name string) (backend.ProjectKey, error) {
 	if target.Bearer == "" {
-		return backend.ProjectKey{}, &backend.Problem{Code: backend.CodeAuthRequired, Message: "link first"}
+		return backend.ProjectKey{}, &problem.Error{Code: problem.CodeAuthRequired, Message: "link first"}
 	}
 	time.Sleep(k.slow) // a slow backend
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.err != nil {
+		return backend.ProjectKey{}, k.err
+	}
 	k.minted++
 	return backend.ProjectKey{Key: mintedKey, Hint: "6789"}, nil
 }
@@ -48,6 +53,17 @@ func (w *world) in(dir string, t *testing.T, name string, args map[string]any) (
 	}
 	return w.callIn(caller.With(context.Background(), caller.Caller{Cwd: dir, Client: "agent", IO: local.New()}), t,
 		name, string(data), IO{})
+}
+
+// A failure that may pass is reported as such.
+func TestGenerate_KeepsWhetherToRetry(t *testing.T) {
+	w := newWorld().linked()
+	w.keys = &keys{err: problem.New(problem.CodeBackendUnreachable, "no answer", "")}
+	result, fields := w.in(t.TempDir(), t, "generateConnectionModule", map[string]any{"language": "python",
+		"project": "com.example.app"})
+	if !result.IsError || fields["code"] != problem.CodeBackendUnreachable || fields["retryable"] != true {
+		t.Errorf("%s", result.Text)
+	}
 }
 
 func TestGenerate_WritesNothingWithoutALink(t *testing.T) {
@@ -74,11 +90,12 @@ func TestGenerate_WritesNothingIntoASharedDirectory(t *testing.T) {
 	for dir, wrong := range map[string][]string{home: {"", "service", "my-app/service"}, "/": {"", "service", "/service"}} {
 		for _, module := range wrong {
 			_, fields := w.in(dir, t, "generateConnectionModule", map[string]any{"language": "python", "dir": module})
-			if hint, _ := fields["fixHint"].(string); fields["code"] != CodeInvalidRequest || !strings.Contains(hint, "pass dir") {
+			if hint, _ := fields["fixHint"].(string); fields["code"] != problem.CodeInvalidRequest || !strings.Contains(hint,
+				"Pass dir") {
 				t.Errorf("in %s with dir %q: %v, want it refused with a hint", dir, module, fields)
 			}
 		}
-		if _, fields := w.in(dir, t, "validateIntegration", nil); fields["code"] != CodeInvalidRequest {
+		if _, fields := w.in(dir, t, "validateIntegration", nil); fields["code"] != problem.CodeInvalidRequest {
 			t.Errorf("validateIntegration in %s: %v, want it refused", dir, fields)
 		}
 	}
@@ -187,14 +204,14 @@ func TestGenerate_ThenUseAndValidate(t *testing.T) {
 	if err := os.WriteFile(module, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if result, _ := w.in(dir, t, "generateConnectionModule", args); result.Outcome != scaffold.CodeDrift {
+	if result, _ := w.in(dir, t, "generateConnectionModule", args); result.Outcome != problem.CodeGeneratedFileChanged {
 		t.Errorf("%s", result.Text)
 	}
-	if result, _ := w.in("", t, "generateConnectionModule", args); result.Outcome != scaffold.CodeFolder {
+	if result, _ := w.in("", t, "generateConnectionModule", args); result.Outcome != problem.CodeFolderUnusable {
 		t.Errorf("%s", result.Text)
 	}
 	if result, _ := w.in(dir, t, "generateConnectionModule",
-		map[string]any{"language": "cobol"}); result.Outcome != CodeInvalidRequest {
+		map[string]any{"language": "cobol"}); result.Outcome != problem.CodeInvalidRequest {
 		t.Errorf("%s", result.Text)
 	}
 }
@@ -217,7 +234,7 @@ func TestGenerate_WritesTheConnectionPage(t *testing.T) {
 		return fields
 	}
 	page := filepath.Join(dir, "service", "connect.html")
-	w.account.err = &backend.Problem{Code: backend.CodeUnreachable, Message: "no answer in time"}
+	w.account.err = &problem.Error{Code: problem.CodeBackendUnreachable, Message: "no answer in time"}
 	if fields := generate("", nil); fields["connectionPage"] != "unavailable" || fields["status"] != "generated" ||
 		!strings.Contains(fields["summary"].(string), "no answer in time") {
 		t.Errorf("without an answer: %v, want unavailable", fields["summary"])
@@ -270,7 +287,7 @@ func TestCodeExamples(t *testing.T) {
 		t.Errorf("%s", result.Text)
 	}
 	if result, _ := w.in("/", t, "getCodeExample", map[string]any{"language": "python",
-		"topic": "cooking"}); result.Outcome != scaffold.CodeUnknownExample {
+		"topic": "cooking"}); result.Outcome != problem.CodeUnknownExample {
 		t.Errorf("%s", result.Text)
 	}
 }
@@ -294,7 +311,7 @@ func TestCodeExamples_AddACapabilityWithoutAnAccount(t *testing.T) {
 	}
 	result, fields = w.in(dir, t, "validateIntegration", nil)
 	if fields["verdict"] != "needs_work" || !strings.Contains(result.Text, scaffold.FindCapability) ||
-		!strings.Contains(result.Text, "call getCodeExample") {
+		!strings.Contains(result.Text, "Call getCodeExample") {
 		t.Errorf("%s", result.Text)
 	}
 	args["dir"], args["capabilities"] = ".", []string{"camera"}
@@ -318,7 +335,7 @@ func TestCodeExamples_AddACapabilityWithoutAnAccount(t *testing.T) {
 	if err := os.WriteFile(module, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if result, _ = w.in(dir, t, "getCodeExample", args); result.Outcome != scaffold.CodeDrift {
+	if result, _ = w.in(dir, t, "getCodeExample", args); result.Outcome != problem.CodeGeneratedFileChanged {
 		t.Errorf("%s", result.Text)
 	}
 	if data, err := os.ReadFile(module); err != nil || string(data) != "mine" {
@@ -334,7 +351,7 @@ func TestCodeExamples_LeaveAProjectsModule(t *testing.T) {
 		t.Fatalf("%s", result.Text)
 	}
 	if result, _ := w.in(dir, t, "getCodeExample", map[string]any{"language": "python", "dir": dir,
-		"capabilities": []string{"camera"}}); result.Outcome != CodeInvalidRequest {
+		"capabilities": []string{"camera"}}); result.Outcome != problem.CodeInvalidRequest {
 		t.Errorf("%s", result.Text)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "hello.py")); !os.IsNotExist(err) {

@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/scenario"
+	"github.com/service-dev/service/internal/problem"
 )
 
 const testRecording = `{"scenario":1,"name":"main","steps":[],` +
@@ -35,8 +35,8 @@ func TestRecordSession_OverwritesOnlyRecordings(t *testing.T) {
 	write(t, filepath.Join(root, "project", "main.go"), "package main")
 	write(t, filepath.Join(root, "file"), "x")
 	for _, test := range []struct{ dir, code string }{
-		{"new/deep", ""}, {"recording", ""}, {"byhand", CodeFileExists}, {"project", CodeFileExists}, {"file",
-			CodeFileUnwritable}, {"", CodeInvalidRequest},
+		{"new/deep", ""}, {"recording", ""}, {"byhand", problem.CodeFileExists}, {"project", problem.CodeFileExists}, {"file",
+			problem.CodeFileUnwritable}, {"", problem.CodeInvalidRequest},
 	} {
 		w := newWorld().locally()
 		dir := test.dir
@@ -81,9 +81,9 @@ func TestReplaySession(t *testing.T) {
 		t.Errorf("ran %+v", w.replayed)
 	}
 	for args, code := range map[string]string{
-		`{}`: CodeInvalidRequest, `{"file":"/no/such"}`: CodeFileUnreadable,
+		`{}`: problem.CodeInvalidRequest, `{"file":"/no/such"}`: problem.CodeFileUnreadable,
 		`{"file":` + quote(filepath.Join(root, "main")) + `,"artifactsDir":` + quote(filepath.Join(root, "full")) +
-			`}`: CodeFileExists,
+			`}`: problem.CodeFileExists,
 	} {
 		if _, fields := w.call(t, "replaySession", args, IO{}); fields["code"] != code {
 			t.Errorf("%s: %v", args, fields)
@@ -93,7 +93,7 @@ func TestReplaySession(t *testing.T) {
 		w.endless = true
 		start := time.Now()
 		_, fields := w.call(t, "replaySession", `{"file":`+quote(filepath.Join(root, "main"))+`}`, IO{})
-		if fields["code"] != backend.CodeTimeout || time.Since(start) >= time.Minute {
+		if fields["code"] != problem.CodeTimeout || time.Since(start) >= time.Minute {
 			t.Errorf("a run without end: %v after %v, want a timeout within a minute", fields, time.Since(start))
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // schema is a JSON Schema 2020-12 with the keywords that the tools use. Schemas are inferred from the structs of a
@@ -28,7 +29,7 @@ type schema struct {
 	Closed                                           bool // no other properties are allowed
 }
 
-// properties keeps the order of the struct's fields, which is the order in which agents read them.
+// properties keeps the order of the struct's fields, which is the order that agents read them.
 type properties []property
 
 type property struct {
@@ -173,7 +174,7 @@ func jsonFields(t reflect.Type) []jsonField {
 	visible := reflect.VisibleFields(t)
 	list := make([]jsonField, 0, len(visible))
 	for _, f := range visible {
-		if tag, ok := f.Tag.Lookup("json"); ok {
+		if tag, ok := f.Tag.Lookup("json"); ok && tag != "-" {
 			name, options, _ := strings.Cut(tag, ",")
 			list = append(list, jsonField{f, name, options})
 		}
@@ -233,7 +234,7 @@ func gatedAnswersOf[T any](status []string, options ...option) json.RawMessage {
 
 // errorFields returns the properties that every error has, and the properties that only some errors have.
 var errorFields = sync.OnceValues(func() (always, some properties) {
-	t := reflect.TypeFor[Error]()
+	t := reflect.TypeFor[problem.Error]()
 	list := inferFields(t)
 	for i, f := range jsonFields(t) {
 		if f.options == "" {
@@ -250,7 +251,7 @@ var errorFields = sync.OnceValues(func() (always, some properties) {
 const NoticeField = "notice"
 
 func noticeFields() properties {
-	return properties{{NoticeField, &schema{Type: "string", Description: "Once per install: show it to the person."}}}
+	return properties{{NoticeField, &schema{Type: "string", Description: "Once per install: show it to the user."}}}
 }
 
 // alsoErrors adds properties that only some errors have.

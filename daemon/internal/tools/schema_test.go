@@ -31,6 +31,7 @@ func TestAnswersOf_AllowsNull(t *testing.T) {
 		Left    *string           `json:"left,omitempty"`
 		Rows    []json.RawMessage `json:"rows"`
 		Summary string            `json:"summary"`
+		Picture []byte            `json:"-"` // not in the schema
 	}
 	var got struct {
 		Properties map[string]json.RawMessage
@@ -47,6 +48,9 @@ func TestAnswersOf_AllowsNull(t *testing.T) {
 		if string(got.Properties[name]) != want {
 			t.Errorf("%s is %s, want %s", name, got.Properties[name], want)
 		}
+	}
+	if _, found := got.Properties["-"]; found {
+		t.Error("the schema has a property that is never written")
 	}
 	if len(got.AnyOf) != 2 || len(got.AnyOf[0].Required) != 1 || got.Properties["fixHint"] == nil {
 		t.Errorf("%+v", got)

@@ -11,18 +11,7 @@ import (
 	"github.com/service-dev/service/docs/search"
 )
 
-// Docs is the bundled documentation.
-type Docs interface {
-	// Search returns passages, best first, limited to one topic unless topic is empty. If query is the id of a passage,
-	// it returns that passage; if it is the id of a page, it returns as many of the page's passages as fit. If query is
-	// empty, it returns the beginning of each page of the topic.
-	Search(query, topic string, limit int) []search.Passage
-	// Nearest returns the known id most similar to a query that looks like an id but matches none, or "" for other
-	// queries.
-	Nearest(query string) string
-}
-
-type searchDocs struct{ docs Docs }
+type searchDocs struct{}
 
 type searchDocsArgs struct {
 	Query string   `json:"query" jsonschema:"A question, or the id of a passage or page."`
@@ -37,13 +26,10 @@ type searchDocsAnswer struct {
 }
 
 func (t searchDocs) definition() definition {
-	if t.docs == nil {
-		t.docs = search.Bundled{} // the documentation of this build
-	}
 	return define(readOnly("searchDocs", "Search the documentation",
 		answersOf[searchDocsAnswer](required("passages", "summary"),
 			on("passages.passage", says("Markdown.")),
-			on("passages.score", says("Comparable only within this answer.")),
+			on("passages.score", says("Comparable only within this result.")),
 			on("passages.next", says("Ids for further reading; pass one as query.")),
 		),
 	), t.run,
@@ -55,26 +41,26 @@ func (t searchDocs) definition() definition {
 
 func (t searchDocs) run(_ context.Context, c call, args searchDocsArgs) (any, error) {
 	if strings.TrimSpace(args.Query) == "" && args.Topic == "" {
-		return nil, invalid("query is empty", "ask a question, e.g. \"how do I show a list\", or pass a topic: "+
-			strings.Join(docs.Topics(), ", "))
+		return nil, invalid("query is empty", "Ask a question, e.g. \"how do I show a list\", or pass a topic: "+
+			strings.Join(docs.Topics(), ", ")+".")
 	}
 	if n := utf8.RuneCountInString(args.Query); n > search.MaxQuery {
 		return nil, invalid(fmt.Sprintf("query has %d characters, which is more than %d", n, search.MaxQuery),
-			"ask one thing in a few words; several questions are several calls")
+			"Ask one thing in a few words; several questions are several calls.")
 	}
 	if args.Topic != "" && !slices.Contains(docs.Topics(), args.Topic) {
 		return nil, notOneOf("topic", docs.Topics())
 	}
-	nearest := t.docs.Nearest(args.Query)
+	nearest := search.Bundled{}.Nearest(args.Query)
 	if nearest != "" && strings.Contains(args.Query, "#") {
 		return nil, invalid(fmt.Sprintf("no passage has the id %q", args.Query),
-			fmt.Sprintf("the nearest id is %q; to search, ask in words", nearest))
+			fmt.Sprintf("Pass the nearest id, %q; to search, ask in words.", nearest))
 	}
 	limit := 0 // as many passages of a requested page as fit, or DefaultLimit for a search
 	if args.Limit != nil {
 		limit = int(clamp(args.Limit, search.DefaultLimit, 1, search.MaxLimit))
 	}
-	found := t.docs.Search(args.Query, args.Topic, limit)
+	found := search.Bundled{}.Search(args.Query, args.Topic, limit)
 	if len(found) == 0 {
 		summary := "Nothing was found. Ask in other words, or omit topic."
 		if nearest != "" {

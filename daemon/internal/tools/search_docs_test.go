@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/docs"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // TestSearchDocs_ReturnsPassages asks a question, follows an id from the answer, and asks a question without an
@@ -41,7 +42,7 @@ func TestSearchDocs_ReturnsPassages(t *testing.T) {
 	if page, r := ask(`{"query":"scenario-steps","limit":1}`); len(page.Passages) != 1 || len(page.Passages[0].Next) < 5 {
 		t.Errorf("%s", r.Structured)
 	}
-	if _, r := ask(`{"query":"display#list"}`); r.Outcome != CodeInvalidRequest ||
+	if _, r := ask(`{"query":"display#list"}`); r.Outcome != problem.CodeInvalidRequest ||
 		!strings.Contains(string(r.Structured), "display#lists") {
 		t.Errorf("%s", r.Structured)
 	}
@@ -60,7 +61,7 @@ func TestSearchDocs_ReturnsPassages(t *testing.T) {
 	}
 	for _, args := range []string{`{}`, `{"query":" "}`, `{"query":"` + long + `x"}`,
 		`{"query":"a","topic":"cooking"}`} {
-		if _, r := ask(args); !r.IsError || r.Outcome != CodeInvalidRequest {
+		if _, r := ask(args); !r.IsError || r.Outcome != problem.CodeInvalidRequest {
 			t.Errorf("%s: %s", args, r.Structured)
 		}
 	}

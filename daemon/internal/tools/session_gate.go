@@ -6,22 +6,16 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // sessionGate finds the session of a call. Local sessions need no account; for browser sessions the call passes through
 // the gate.
 type sessionGate struct {
 	gate     *gate
-	sessions sessionFinder
+	sessions Sessions
 	// cursors maps a session to the number of the last log row before its most recent injection.
 	cursors *recent[int64]
-}
-
-type sessionFinder interface {
-	projectFinder
-	Latest(ctx context.Context, who caller.Caller) (id string, ok bool)
-	Get(ctx context.Context, target backend.Target, id string) (backend.Session, error)
-	List(ctx context.Context, target backend.Target) ([]backend.Session, error)
 }
 
 // sessionWork is the part of a tool that handles a session.
@@ -40,9 +34,9 @@ func answering[T any](
 	}
 }
 
-// onSession runs work on the session with this id. Without an id, it uses the session that the caller's directory used
-// last. If there is none, it uses the most recently used open session of any directory, restricted to the directory's
-// project if it has one, so that a call does not act on another app's session.
+// onSession runs work on the session with this ID. Without an ID, it uses the session that the caller's directory used
+// most recently. If there is none, it uses the most recently used open session of any directory, restricted to the
+// directory's project if it has one, so that a call does not act on another app's session.
 func (r sessionGate) onSession(ctx context.Context, c call, id string, do sessionWork) (any, error) {
 	if id == "" {
 		latest, err := r.latest(ctx, c.who)
@@ -84,10 +78,10 @@ func (r sessionGate) latest(ctx context.Context, who caller.Caller) (string, err
 		}
 	}
 	if latest.SessionID == "" {
-		return "", &Error{
-			Code: backend.CodeNotFound, Message: "no session of " + project + ", this directory's project, is open",
-			FixHint: "call startLocalSimulation or createSimulatorSession to open one, or pass the sessionId of another " +
-				"project's session: getSessionStatus lists them",
+		return "", &problem.Error{
+			Code: problem.CodeNotFound, Message: "no session of " + project + ", this directory's project, is open",
+			FixHint: "Call startLocalSimulation or createSimulatorSession to open one, or pass the sessionId of another " +
+				"project's session: getSessionStatus lists them.",
 		}
 	}
 	return latest.SessionID, nil
@@ -95,15 +89,15 @@ func (r sessionGate) latest(ctx context.Context, who caller.Caller) (string, err
 
 // isAuth reports whether the backend refused the account. There are then no browser sessions to list.
 func isAuth(err error) bool {
-	p := problemOf(err)
-	return p != nil && p.Code == backend.CodeAuthRequired
+	p := problem.From(err)
+	return p != nil && p.Code == problem.CodeAuthRequired
 }
 
 func noSession() error {
-	return &Error{
-		Code: backend.CodeNotFound, Message: "no session is open",
-		FixHint: "call startLocalSimulation to open one without an account, or createSimulatorSession for one in the " +
-			"browser, or pass the sessionId of another",
+	return &problem.Error{
+		Code: problem.CodeNotFound, Message: "no session is open",
+		FixHint: "Call startLocalSimulation to open one without an account, or createSimulatorSession for one in the " +
+			"browser, or pass the sessionId of another.",
 	}
 }
 

@@ -8,15 +8,8 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-type assistantChanger interface {
-	// ChangeAssistant returns the configuration after the change.
-	ChangeAssistant(ctx context.Context, target backend.Target, project string,
-		change backendapi.AssistantChange) (backendapi.AssistantConfig, error)
-}
-
 type setAssistantConfig struct {
 	records
-	source assistantChanger
 }
 
 type setAssistantConfigArgs struct {
@@ -45,10 +38,10 @@ func (t setAssistantConfig) definition() definition {
 		on("version", notNegative, says("Pass it to the next change.")), assistantCost, recordErrors), t.run,
 		required("version"),
 		on("version", notNegative),
-		on("realtimeModel", says("An id of choices.realtimeModels.")),
-		on("voice", says("An id of choices.voices that the model can speak with.")),
-		on("memoryModel", says("An id of choices.memoryModels.")),
-		on("textModel", says("An id of choices.textModels, or empty.")),
+		on("realtimeModel", says("An id in choices.realtimeModels.")),
+		on("voice", says("An id in choices.voices that the model can speak with.")),
+		on("memoryModel", says("An id in choices.memoryModels.")),
+		on("textModel", says("An id in choices.textModels, or empty.")),
 	)
 }
 

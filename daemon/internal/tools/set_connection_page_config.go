@@ -8,15 +8,8 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-type pageChanger interface {
-	// ChangeConnectionPage returns the settings after the change.
-	ChangeConnectionPage(ctx context.Context, target backend.Target, project string,
-		change backendapi.ConnectionPageChange) (backendapi.ConnectionPage, error)
-}
-
 type setConnectionPageConfig struct {
 	records
-	source pageChanger
 }
 
 type setConnectionPageConfigArgs struct {
@@ -83,7 +76,7 @@ func (t setConnectionPageConfig) run(ctx context.Context, c call, args setConnec
 		after = tidyPage(after)
 		outcome, words := change.outcome(after.Version, after.Changed)
 		answer := changedPageAnswer{changed: outcome, Project: after.Project, Version: after.Version,
-			PageURL: after.PageURL, Summary: words + "The person can open it at " + after.PageURL + "."}
+			PageURL: after.PageURL, Summary: words + "The user can open it at " + after.PageURL + "."}
 		copyFields(&answer, after, outcome.Fields)
 		return answer
 	})

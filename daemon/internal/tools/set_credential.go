@@ -6,21 +6,14 @@ import (
 	"regexp"
 
 	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/proto/backendapi"
 )
-
-type credentialLinker interface {
-	// CredentialLink creates a page on which the user sets the credential.
-	CredentialLink(ctx context.Context, target backend.Target, project, provider string) (backendapi.CredentialLink, error)
-}
 
 type setCredential struct {
 	records
-	source  credentialLinker
 	browser Browser
 }
 
-// providerPattern keeps text that is not an id, such as a key passed by mistake, out of URLs and logs.
+// providerPattern keeps text that is not an ID, such as a key passed by mistake, out of URLs and logs.
 var providerPattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 
 type setCredentialArgs struct {
@@ -33,38 +26,38 @@ type credentialLinkAnswer struct {
 	Status        string `json:"status"`
 	Project       string `json:"project"`
 	Provider      string `json:"provider"`
-	URL           string `json:"url" jsonschema:"For the person, who signs in there and pastes the value." format:"uri"`
+	URL           string `json:"url" jsonschema:"For the user, who signs in there and pastes the value." format:"uri"`
 	ExpiresAt     string `json:"expiresAt" format:"date-time"`
-	BrowserOpened bool   `json:"browserOpened" jsonschema:"Whether a page was opened in the person's browser."`
+	BrowserOpened bool   `json:"browserOpened" jsonschema:"Whether a page was opened."`
 	Summary       string `json:"summary"`
 }
 
 func (t setCredential) definition() definition {
 	return define(Tool{
-		Name: "setCredential", Title: "Let the person set a credential", NeedsAccount: true,
+		Name: "setCredential", Title: "Let the user set a credential", NeedsAccount: true,
 		OutputSchema: gatedAnswersOf[credentialLinkAnswer]([]string{"link"},
 			recordErrors,
 		),
 	}, t.run,
 		required("provider"),
-		on("provider", says("An id of getCredentialStatus, e.g. openai.")),
+		on("provider", says("An id from getCredentialStatus, e.g. openai.")),
 		on("openBrowser", byDefault(true)),
 	)
 }
 
 func (t setCredential) run(ctx context.Context, c call, args setCredentialArgs) (any, error) {
 	if args.Provider == "" {
-		return nil, missing("provider", "call getCredentialStatus and pass one of its providers")
+		return nil, missing("provider", "Call getCredentialStatus and pass one of its providers.")
 	}
 	if !providerPattern.MatchString(args.Provider) { // the value may be the secret, so it is not quoted
 		return nil, invalid(`argument "provider" is no provider's id`,
-			"pass a provider of getCredentialStatus, e.g. openai; never pass the credential itself: the person pastes it "+
-				"on the page")
+			"Pass a provider of getCredentialStatus, e.g. openai; never pass the credential itself: the user pastes it "+
+				"on the page.")
 	}
 	about := recordCall{
 		recordArgs: recordArgs{args.projectArg, linkArg{args.OpenBrowser}},
-		missing: "call getCredentialStatus for the known providers, or listProjects if it does not find the " +
-			"project either",
+		missing: "Call getCredentialStatus for the known providers, or listProjects if it does not find the " +
+			"project either.",
 	}
 	return t.records.run(ctx, c, about, func(ctx context.Context, target backend.Target, project string) (any, error) {
 		link, err := t.source.CredentialLink(ctx, target, project, args.Provider)
@@ -78,7 +71,7 @@ func (t setCredential) run(ctx context.Context, c call, args setCredentialArgs) 
 		return credentialLinkAnswer{
 			Status: "link", Project: project, Provider: link.Provider, URL: link.URL, ExpiresAt: link.ExpiresAt,
 			BrowserOpened: opened,
-			Summary: fmt.Sprintf("Give the person %s: they sign in there and paste the credential of %s for %s, once, "+
+			Summary: fmt.Sprintf("Give the user %s: they sign in there and paste the credential of %s for %s, once, "+
 				"until %s. Never ask them for the value; getCredentialStatus shows when it is set.",
 				link.URL, link.Provider, project, link.ExpiresAt),
 		}, nil

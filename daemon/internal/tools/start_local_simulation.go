@@ -5,18 +5,12 @@ import (
 	"fmt"
 
 	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/glasses"
 )
 
 type startLocalSimulation struct {
-	sessions localStarter
-	previous previousSession
-}
-
-type localStarter interface {
-	StartLocal(ctx context.Context, who caller.Caller, req session.LocalRequest) (session.Opened, error)
+	sessions Sessions
 }
 
 type startLocalSimulationArgs struct {
@@ -24,7 +18,7 @@ type startLocalSimulationArgs struct {
 	DeviceModel string `json:"deviceModel"`
 	Clock       string `json:"clock"`
 	FixturesDir string `json:"fixturesDir"`
-	Transport   string `json:"transport" jsonschema:"A transport id of getPlatformInfo."`
+	Transport   string `json:"transport" jsonschema:"A transport id from getPlatformInfo."`
 	Pace        string `json:"pace"`
 	TwinOf      string `json:"twinOf" jsonschema:"A session to imitate."`
 	scriptArg
@@ -58,7 +52,7 @@ func (t startLocalSimulation) definition() definition {
 		),
 	}, t.run,
 		on("deviceModel", oneOf(glasses.ModelIDs()...), says("setDevice changes it later.")),
-		on("clock", oneOf("real", "virtual"), says("Default: that of the open session, or real.")),
+		on("clock", oneOf("real", "virtual"), says("Default: the open session's clock, or real.")),
 		on("pace", oneOf(session.PaceNone, session.PaceReal), says("real: pictures as slow as on real glasses.")),
 		on("fixturesDir", says("A folder with pictures (.jpg, .png) for the camera and a sound (.wav) for the "+
 			"microphone.")),
@@ -91,7 +85,7 @@ func (t startLocalSimulation) run(ctx context.Context, c call, args startLocalSi
 		answer.Transport = s.Transport
 	}
 	var note string
-	answer.replacedSession, note = args.replace(ctx, t.previous, backend.Target{}, c.who, s)
+	answer.replacedSession, note = args.replace(ctx, t.sessions, backend.Target{}, c.who, s)
 	answer.Next = localNext(s)
 	answer.Summary = fmt.Sprintf("Local session %s for %s is %s with %s glasses in %s time. Start the app with %s=%s "+
 		"and %s=%s, then wait for app.attached with waitForEvent.",

@@ -81,9 +81,9 @@ func argumentError(err error, names []string) error {
 	if refused.Want != "" {
 		message += "; expected " + refused.Want
 	}
-	hint := "this tool takes: " + strings.Join(names, ", ")
+	hint := "Pass only these: " + strings.Join(names, ", ") + "."
 	if refused.Example != "" {
-		hint += "; e.g. " + refused.Example
+		hint += " For example: " + refused.Example + "."
 	}
 	return invalid(message, hint)
 }

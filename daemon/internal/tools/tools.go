@@ -49,8 +49,8 @@ type Annotations struct {
 	ReadOnly    bool
 	Destructive bool
 	Idempotent  bool
-	// OpenWorld is true for data that other people write or see: a shipped app's settings and what its users sent. The
-	// account's own sessions, link and projects are a closed world, no matter where their backend runs.
+	// OpenWorld is true for data that others write or see: a shipped app's settings and what its users sent. The
+	// account's own sessions, link and projects are a closed world, wherever their backend runs.
 	OpenWorld bool
 }
 
@@ -64,7 +64,7 @@ type IO struct {
 }
 
 // ErrDeferred ends a call that its caller will repeat with the user's answer. Its Result is not shown.
-var ErrDeferred = errors.New("the person's answer comes with the repeated call")
+var ErrDeferred = errors.New("the user's answer comes with the repeated call")
 
 // Result is a tool's answer.
 type Result struct {
@@ -73,7 +73,7 @@ type Result struct {
 	Structured json.RawMessage
 	// Text contains the same information for clients that read only text.
 	Text string
-	// Images are the answer's pictures, in the order in which Structured describes them.
+	// Images are the answer's pictures, in the order that Structured describes them.
 	Images []Image
 	// Outcome is "ok", "auth_required" or the code of the error. It is for telemetry and for the caller's transport.
 	Outcome string

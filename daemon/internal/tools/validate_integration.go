@@ -12,17 +12,9 @@ import (
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/guide"
-	"github.com/service-dev/service/proto/backendapi"
 )
 
-type validateIntegration struct{ sessions shownReader }
-
-// shownReader reads the log of the session that a directory used last.
-type shownReader interface {
-	Latest(ctx context.Context, who caller.Caller) (id string, ok bool)
-	Get(ctx context.Context, target backend.Target, id string) (backend.Session, error)
-	Since(ctx context.Context, target backend.Target, id string, since int64, limit int) (backendapi.EventPage, error)
-}
+type validateIntegration struct{ sessions Sessions }
 
 type validationAnswer struct {
 	Verdict  string             `json:"verdict"`
@@ -92,7 +84,7 @@ func (t validateIntegration) run(ctx context.Context, c call, args integrationAr
 		a.Summary = in.Root + " contains no app for glasses yet."
 	default:
 		a.Next = []nextCall{again}
-		a.Summary = fmt.Sprintf("%s needs work: %d errors, %d warnings. First: %s (%s).", in.Root, a.Errors, a.Warnings,
+		a.Summary = fmt.Sprintf("%s needs work: %d errors, %d warnings. First: %s. %s", in.Root, a.Errors, a.Warnings,
 			a.Findings[0].Message, a.Findings[0].FixHint)
 	}
 	a.Summary += " Cannot be published yet: " + guide.NotInThisVersion
@@ -121,9 +113,9 @@ func severityOrder(severity string) int {
 }
 
 // misfits returns findings about content that the app showed in a local session and that does not fit the glasses.
-// Files cannot reveal such content. The session is the last one used from the inspected directory or, if there is none,
-// from the caller's directory. It counts only if it belongs to the same project. misfits reads the last rows of its
-// log.
+// Files cannot reveal such content. The session is the one most recently used from the inspected directory or, if there
+// is none, from the caller's directory. It is ignored unless it belongs to the same project. misfits reads the last
+// rows of its log.
 func (t validateIntegration) misfits(
 	ctx context.Context, who caller.Caller, in scaffold.Inspection,
 ) []scaffold.Finding {
@@ -159,7 +151,7 @@ func (t validateIntegration) misfitsOf(ctx context.Context, s backend.Session) [
 	for _, f := range lastFindings(rows, s.DeviceModel) {
 		list = append(list, scaffold.Finding{Severity: scaffold.SeverityWarning, Code: misfitFinding,
 			Message: fmt.Sprintf("in session %s on %s, %s", s.SessionID, f.DeviceModel, f.Message()),
-			FixHint: `see it with getDisplayState {"models":["all"]}; shorten it, or set overflow to scroll or paginate`})
+			FixHint: `See it with getDisplayState {"models":["all"]}; shorten it, or set overflow to scroll or paginate.`})
 	}
 	return list
 }

@@ -10,18 +10,11 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/scenario"
-	"github.com/service-dev/service/proto/backendapi"
 )
 
 type waitForEvent struct {
 	sessionGate
-	sessions eventWaiter
-	notes    noter
-}
-
-type eventWaiter interface {
-	Wait(ctx context.Context, target backend.Target, id string, since int64, limit int,
-		wait time.Duration) (backendapi.EventPage, error)
+	notes Scenarios
 }
 
 type waitForEventArgs struct {
@@ -39,10 +32,10 @@ type waitAnswer struct {
 	Status    string            `json:"status"`
 	SessionID string            `json:"sessionId"`
 	Event     json.RawMessage   `json:"event,omitempty"`
-	Next      int64             `json:"next" jsonschema:"Pass it as since to wait for the row after this one."`
+	Next      int64             `json:"next" jsonschema:"Pass it as since to wait for the next row."`
 	Looked    int               `json:"looked" jsonschema:"The number of checked rows."`
 	Truncated bool              `json:"truncated,omitempty"`
-	Last      []json.RawMessage `json:"last,omitempty" jsonschema:"With timeout: the last rows that did not match."`
+	Last      []json.RawMessage `json:"last,omitempty" jsonschema:"With timeout: the latest rows, which did not match."`
 	Summary   string            `json:"summary"`
 }
 
@@ -60,7 +53,7 @@ const (
 
 func (t waitForEvent) definition() definition {
 	return define(Tool{
-		Name: "waitForEvent", Title: "Wait for a row of the event log",
+		Name: "waitForEvent", Title: "Wait for an event log entry",
 		Waits:       true,
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 		OutputSchema: gatedAnswersOf[waitAnswer]([]string{"found", "timeout"},
@@ -68,12 +61,12 @@ func (t waitForEvent) definition() definition {
 			on("truncated", says("Rows after since were deleted before the check: the log keeps only the latest.")),
 		),
 	}, t.run,
-		on("type", says("E.g. display.show, input, app.attached.")),
+		on("type", says("Such as display.show, input or app.attached.")),
 		on("kind", oneOf("request", "result", "event")),
 		on("chip", oneOf(glasses.Chips()...)),
 		on("sender", oneOf("app", "glasses", "service")),
 		on("payload", says("Fields that it must have, e.g. {\"target\":\"done\"}.")),
-		on("timeoutSeconds", byDefault(waitDefault), says("1 to 50; to 600 if you listen to progress.")),
+		on("timeoutSeconds", byDefault(waitDefault), says("1 to 50; up to 600 with progress.")),
 	)
 }
 
@@ -186,8 +179,8 @@ func filterOf(args waitForEventArgs) (rowFilter, error) {
 	}
 	if len(args.Payload) > 0 && string(args.Payload) != "null" {
 		if json.Unmarshal(args.Payload, &f.payload) != nil || args.Payload[0] != '{' {
-			return f, invalid("payload must be an object", `pass the fields that the row's payload must have, e.g. `+
-				`{"target":"done"}`)
+			return f, invalid("payload must be an object", `Pass the fields that the row's payload must have, e.g. `+
+				`{"target":"done"}.`)
 		}
 		f.words += " payload " + clip(string(args.Payload))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/device"
 	"github.com/service-dev/service/glasses/driver"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Main is the key of the glasses' only link.
@@ -80,7 +81,7 @@ func (d *Driver) Event(now int64, e driver.Event) {
 func (d *Driver) connected(mtu int) {
 	mtu = cmp.Or(mtu, minMTU) // if it is less, writes fail
 	if mtu < minMTU {
-		d.Drop(Main, driver.ProblemSmallMTU, "the glasses offer an MTU that is too small for their program")
+		d.Drop(Main, problem.CodeSmallMTU, "the glasses offer an MTU that is too small for their program")
 		return
 	}
 	most := maxMTUFrame
@@ -102,7 +103,7 @@ func (d *Driver) lost() {
 func (d *Driver) forget() {
 	d.ready = false
 	d.panel.sending, d.panel.shown = nil, nil
-	d.camera.fail(d, "the glasses stopped while the picture was on its way")
+	d.camera.fail(d, "the glasses stopped before the picture was shown")
 }
 
 // boot interrupts the program that the glasses run and installs boot.lua.
@@ -113,7 +114,7 @@ func (d *Driver) boot() {
 	d.link.clear()
 	d.forget()
 	if d.boots++; d.boots > maxBoots {
-		d.Drop(Main, driver.ProblemRefused, "the glasses do not run the program of this driver")
+		d.Drop(Main, problem.CodeRefused, "the glasses do not run the program of this driver")
 		return
 	}
 	d.link.add(&packet{data: []byte{byteBreak}, timeout: breakTime, done: func(string) {}})
@@ -125,8 +126,8 @@ func (d *Driver) boot() {
 	}, done: d.booted})
 }
 
-// line sends a line to the REPL, which prints a number when it has run the line. If it does not, the glasses are
-// booted again.
+// line sends a line to the REPL, which prints number after it has run the line. If it does not print number in
+// time, the driver boots the glasses again.
 func (d *Driver) line(text string, number int, timeout int64, tries int) {
 	d.link.add(&packet{data: []byte(text), timeout: timeout, tries: tries, answers: func(data []byte) bool {
 		return printed(data, number)

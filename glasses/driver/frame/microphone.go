@@ -8,7 +8,7 @@ import (
 
 const (
 	// sampleRate is the sample rate of the glasses in Hz. 16-bit sound at 16000 Hz does not fit in one notification
-	// per connection interval of 15 ms (frame-codebase, source/application/bluetooth.c)together with the other
+	// per connection interval of 15 ms (frame-codebase, source/application/bluetooth.c) together with the other
 	// traffic.
 	sampleRate = 8000
 	// wideMTU is the smallest MTU for which samples have 16 bits. Below it they have 8 bits.

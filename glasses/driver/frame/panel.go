@@ -7,7 +7,7 @@ import (
 
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/device"
-	"github.com/service-dev/service/glasses/driver"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // maxAttempts limits the attempts to show one picture. The glasses are booted again between attempts.
@@ -48,7 +48,7 @@ func (d *Driver) reconcile() {
 		d.endShow(nil)
 	case p.attempts >= maxAttempts:
 		code := glasses.CodeTimeout
-		if p.problem == driver.ProblemRefused {
+		if p.problem == problem.CodeRefused {
 			code = glasses.CodePlatform
 		}
 		d.endShow(&glasses.Error{Code: code, Message: fmt.Sprintf("the glasses did not take the picture: %s", p.problem)})

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/service-dev/service/glasses/driver"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // packet is one value to write, and how to recognize its answer.
@@ -15,8 +16,8 @@ type packet struct {
 	// after timeout.
 	answers func(data []byte) bool
 	tries   int
-	done    func(problem string) // called once, unless the queue is cleared
-	isData  bool                 // data begins with an operation of boot.lua
+	done    func(code string) // called once, unless the queue is cleared
+	isData  bool              // data begins with an operation of boot.lua
 }
 
 // queue writes one packet at a time, because a Frame can buffer only one that its Lua has not received
@@ -47,22 +48,23 @@ func (q *queue) clear() {
 	q.d.Timers.Stop(q.timer)
 }
 
-// room returns how many bytes of arguments fit in one data packet.
+// room returns the number of argument bytes that fit in one data packet.
 func (q *queue) room() int { return q.mtu - 3 - 3 }
 
-// add queues a packet. An urgent packet goes before those that are waiting.
+// add appends a packet to the queue.
 func (q *queue) add(p *packet) {
 	q.waiting = append(q.waiting, p)
 	q.pump()
 }
 
+// urgent inserts a packet at the front of the queue.
 func (q *queue) urgent(p *packet) {
 	q.waiting = append([]*packet{p}, q.waiting...)
 	q.pump()
 }
 
 // data returns the packet for an operation of boot.lua.
-func data(op byte, arguments []byte, done func(problem string)) *packet {
+func data(op byte, arguments []byte, done func(code string)) *packet {
 	return &packet{data: append([]byte{op}, arguments...), isData: true, timeout: dataTimeout, tries: maxTries, done: done}
 }
 
@@ -85,7 +87,7 @@ func (q *queue) pump() {
 	}
 	q.due = false
 	if !q.write(q.flight.data) {
-		q.finish(driver.ProblemRefused)
+		q.finish(problem.CodeRefused)
 		return
 	}
 	q.timer = q.d.After(q.flight.timeout, q.expired)
@@ -112,13 +114,13 @@ func (q *queue) write(data []byte) bool {
 }
 
 // written continues after the carrier has completed a write.
-func (q *queue) written(problem string) {
+func (q *queue) written(code string) {
 	if !q.writing {
 		return
 	}
 	q.writing = false
-	if problem != "" && q.flight != nil && !q.due {
-		q.again(problem)
+	if code != "" && q.flight != nil && !q.due {
+		q.again(code)
 		return
 	}
 	q.pump()
@@ -129,14 +131,14 @@ func (q *queue) expired() {
 		q.finish("")
 		return
 	}
-	q.again(driver.ProblemTimeout)
+	q.again(problem.CodeTimeout)
 }
 
-// again sends the packet again, or gives up.
-func (q *queue) again(problem string) {
+// again retries the packet in flight, or fails it with code after the last attempt.
+func (q *queue) again(code string) {
 	q.d.Timers.Stop(q.timer)
 	if q.tried++; q.tried >= q.flight.tries {
-		q.finish(problem)
+		q.finish(code)
 		return
 	}
 	q.due = true
@@ -149,19 +151,19 @@ func (q *queue) answered(data []byte) bool {
 	if p == nil || p.answers == nil || !p.answers(data) {
 		return false
 	}
-	problem := ""
+	code := ""
 	if p.isData && data[3] != 0 {
-		problem = driver.ProblemRefused
+		code = problem.CodeRefused
 	}
-	q.finish(problem)
+	q.finish(code)
 	return true
 }
 
-func (q *queue) finish(problem string) {
+func (q *queue) finish(code string) {
 	p := q.flight
 	q.d.Timers.Stop(q.timer)
 	q.flight = nil
-	p.done(problem)
+	p.done(code)
 	q.pump()
 }
 

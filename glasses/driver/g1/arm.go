@@ -2,6 +2,7 @@ package g1
 
 import (
 	"github.com/service-dev/service/glasses/driver"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // job is a command to one arm: its packets, and the expected answer to the last one.
@@ -47,10 +48,10 @@ type arm struct {
 	gaveUp  *picture // failed; not tried again until the picture or the link changes
 }
 
-// add queues a job. An urgent job goes before those that have not started.
+// add queues a job. An urgent job is placed before all jobs that have not started.
 func (a *arm) add(j *job, urgent bool) {
 	if !a.up {
-		j.done(driver.ProblemLost)
+		j.done(problem.CodeLost)
 		return
 	}
 	if urgent && len(a.jobs) > 1 {
@@ -81,7 +82,7 @@ func (a *arm) pump() {
 			a.writing = true
 			return
 		}
-		a.finish(driver.ProblemRefused)
+		a.finish(problem.CodeRefused)
 		return
 	}
 	if j.answer == 0 {
@@ -90,7 +91,7 @@ func (a *arm) pump() {
 	}
 	a.waiting = a.d.Timers.Add(a.d.Now+j.timeout, func() {
 		a.waiting = nil
-		a.again(driver.ProblemTimeout)
+		a.again(problem.CodeTimeout)
 	})
 }
 
@@ -118,7 +119,7 @@ func (a *arm) written(problem string) {
 	a.pump()
 }
 
-// again retries the first job, or gives up.
+// again retries the first job, or fails it with problem after the last attempt.
 func (a *arm) again(problem string) {
 	a.tried++
 	if a.tried >= a.jobs[0].tries {
@@ -129,7 +130,7 @@ func (a *arm) again(problem string) {
 	a.pump()
 }
 
-// answered processes a possible answer to the first job. It reports whether the job was waiting for it.
+// answered reports whether data answers the first job, and if so completes the job.
 func (a *arm) answered(data []byte) bool {
 	if len(a.jobs) == 0 {
 		return false
@@ -147,7 +148,7 @@ func (a *arm) answered(data []byte) bool {
 	if check(data) {
 		a.finish("")
 	} else {
-		a.again(driver.ProblemRefused)
+		a.again(problem.CodeRefused)
 	}
 	return true
 }
@@ -177,7 +178,7 @@ func (a *arm) lost() {
 	a.d.Timers.Stop(a.settling)
 	a.waiting, a.settling = nil, nil
 	for _, j := range jobs {
-		j.done(driver.ProblemLost)
+		j.done(problem.CodeLost)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/device"
 	"github.com/service-dev/service/glasses/driver"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Keys of the two links.
@@ -108,7 +109,7 @@ func (d *Driver) Event(now int64, e driver.Event) {
 func (d *Driver) connected(a *arm, mtu int) {
 	mtu = cmp.Or(mtu, minMTU) // if it is less, writes fail
 	if mtu < minMTU {
-		d.Drop(a.key, driver.ProblemSmallMTU, "the "+a.key+" arm offers an MTU that is too small for pictures")
+		d.Drop(a.key, problem.CodeSmallMTU, "the "+a.key+" arm offers an MTU that is too small for pictures")
 		return
 	}
 	a.mtu = mtu
@@ -149,8 +150,8 @@ func (d *Driver) askBattery(a *arm) {
 		}
 		a.battery = int(data[2])
 		return true
-	}, func(problem string) {
-		if problem == "" {
+	}, func(code string) {
+		if code == "" {
 			level := a.battery
 			d.Info(driver.Info{Link: a.key, BatteryLevel: &level})
 			d.reportBattery()
@@ -193,14 +194,14 @@ func (d *Driver) heartbeat(a *arm, then func()) {
 	a.beat++
 	a.add(&job{packets: [][]byte{heartbeat(a.beat)}, answer: opHeartbeat, timeout: answerTimeout, tries: 1,
 		check: func(data []byte) bool { return len(data) > 4 && data[4] == 0x04 },
-		done: func(problem string) {
+		done: func(code string) {
 			a.beating = false
 			switch {
-			case problem == "":
+			case code == "":
 				a.missed = 0
-			case problem != driver.ProblemLost:
+			case code != problem.CodeLost:
 				if a.missed++; a.missed == missedHeartbeats {
-					d.Drop(a.key, driver.ProblemTimeout, "the "+a.key+" arm does not answer")
+					d.Drop(a.key, problem.CodeTimeout, "the "+a.key+" arm does not answer")
 				}
 			}
 			then()

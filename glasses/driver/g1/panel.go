@@ -6,10 +6,10 @@ import (
 
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/device"
-	"github.com/service-dev/service/glasses/driver"
+	"github.com/service-dev/service/internal/problem"
 )
 
-// show makes p the picture that both arms should show. The Ask is answered when they do.
+// show makes p the wanted picture of both arms, and answers the Ask once they show it.
 func (d *Driver) show(ask int, p *picture) {
 	d.want, d.ask, d.asked = p, ask, d.Now
 	d.reconcile()
@@ -57,7 +57,7 @@ func (d *Driver) reconcileArm(a *arm) {
 	}
 	a.sending = d.want
 	if d.want.isDark() {
-		a.request([]byte{opExit}, nil, func(problem string) { d.sent(a, problem) })
+		a.request([]byte{opExit}, nil, func(code string) { d.sent(a, code) })
 		return
 	}
 	d.transfer(a, d.want, maxTransfers)
@@ -67,15 +67,15 @@ func (d *Driver) reconcileArm(a *arm) {
 // transfer sends it again while left is greater than 1.
 func (d *Driver) transfer(a *arm, p *picture, left int) {
 	damaged := false
-	a.add(&job{packets: p.packets, tries: maxTries, done: func(problem string) {
-		if problem != "" {
-			d.sent(a, problem)
+	a.add(&job{packets: p.packets, tries: maxTries, done: func(code string) {
+		if code != "" {
+			d.sent(a, code)
 			return
 		}
 		a.add(&job{packets: [][]byte{{opPictureEnd, 0x0D, 0x0E}}, answer: opPictureEnd, timeout: endTimeout,
-			tries: maxTries, done: func(problem string) {
-				if problem != "" {
-					d.sent(a, problem)
+			tries: maxTries, done: func(code string) {
+				if code != "" {
+					d.sent(a, code)
 					return
 				}
 				a.add(&job{packets: [][]byte{p.crc}, answer: opPictureCRC, timeout: crcTimeout, tries: maxTries,
@@ -83,14 +83,14 @@ func (d *Driver) transfer(a *arm, p *picture, left int) {
 						// The result is byte 5 if present, otherwise byte 1 (EvenDemoApp, bmp_update_manager.dart).
 						damaged = len(data) > 5 && data[5] != answerOK || len(data) <= 5 && !isAccepted(data)
 						return true
-					}, done: func(problem string) {
+					}, done: func(code string) {
 						switch {
-						case !damaged || problem != "":
-							d.sent(a, problem)
+						case !damaged || code != "":
+							d.sent(a, code)
 						case left > 1:
 							d.transfer(a, p, left-1)
 						default:
-							d.sent(a, driver.ProblemRefused)
+							d.sent(a, problem.CodeRefused)
 						}
 					}}, false)
 			}}, false)
@@ -98,15 +98,15 @@ func (d *Driver) transfer(a *arm, p *picture, left int) {
 }
 
 // sent records the end of a transfer.
-func (d *Driver) sent(a *arm, problem string) {
+func (d *Driver) sent(a *arm, code string) {
 	p := a.sending
 	a.sending = nil
-	switch problem {
+	switch code {
 	case "":
 		a.shown = p
-	case driver.ProblemLost:
+	case problem.CodeLost:
 	default:
-		a.gaveUp, a.failed = p, problem
+		a.gaveUp, a.failed = p, code
 	}
 	d.reconcile()
 }
@@ -123,7 +123,7 @@ func (d *Driver) Unconfirmed() string {
 		case !a.up:
 			missing = append(missing, arm+"is not connected")
 		case d.want == nil || a.shown != nil && a.shown.equal(d.want):
-		case a.gaveUp == d.want && a.failed == driver.ProblemRefused:
+		case a.gaveUp == d.want && a.failed == problem.CodeRefused:
 			missing = append(missing, arm+"refused the picture")
 		case a.gaveUp == d.want:
 			missing = append(missing, arm+"did not acknowledge the picture")
@@ -134,7 +134,7 @@ func (d *Driver) Unconfirmed() string {
 	return strings.Join(missing, ", ")
 }
 
-// answerShow answers the Ask once both arms show the picture, or once it is clear that they will not.
+// answerShow answers the Ask once both arms show the picture or one has given up.
 func (d *Driver) answerShow() {
 	if d.ask == 0 {
 		return
@@ -155,7 +155,7 @@ func (d *Driver) answerShow() {
 		}
 	}
 	switch {
-	case failed != nil && failed.failed == driver.ProblemRefused:
+	case failed != nil && failed.failed == problem.CodeRefused:
 		d.endShow(&glasses.Error{Code: glasses.CodePlatform,
 			Message: "the " + failed.key + " arm refused the picture: its checksum was wrong"})
 	case failed != nil:
@@ -168,7 +168,7 @@ func (d *Driver) answerShow() {
 	}
 }
 
-// waitFor fails the Ask if the arm stays disconnected for too long.
+// waitFor fails the Ask if the arm is still disconnected after missingArm.
 func (d *Driver) waitFor(a *arm) {
 	if d.deadline != nil {
 		return

@@ -6,7 +6,7 @@ import (
 	"hash/crc32"
 )
 
-// Opcodes of the commands that this driver sends, the first byte of each packet. Unless another source is named, the
+// Opcodes of the commands that this driver sends: the first byte of each packet. Unless another source is named, the
 // values are from Even Realities' EvenDemoApp (README.md, lib/services/proto.dart,
 // lib/services/features_services.dart).
 const (
@@ -34,7 +34,7 @@ const (
 	answerContinue = 0xCB
 )
 
-// Times in ms. Those from EvenDemoApp are marked.
+// Times in ms. Times from EvenDemoApp are marked.
 const (
 	settleTime     = 350    // after a connection, before the first write (MentraOS, G1.kt)
 	heartbeatEvery = 8000   // EvenDemoApp; without one the glasses disconnect after 32 s

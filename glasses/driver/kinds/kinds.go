@@ -1,5 +1,5 @@
-// Package kinds lists the real glasses that this repository has drivers for. Carriers choose a driver here; they
-// contain no other vendor-specific code.
+// Package kinds lists the real glasses for which this repository contains drivers. Carriers choose a driver
+// here; they contain no other vendor-specific code.
 package kinds
 
 import (
@@ -13,7 +13,7 @@ import (
 // Kind is one kind of glasses.
 type Kind struct {
 	DeviceModel string
-	// Steps are what the user must do so that the glasses can be found, in order.
+	// Steps lists, in order, what the user must do so that the glasses can be found.
 	Steps []string
 	// OtherRows is the panel height to try if the panel lacks the model's last row; 0 if a driver.Panel has no
 	// effect.
@@ -52,7 +52,7 @@ func All() []Kind {
 	}}
 }
 
-// Of returns the kind of a device model.
+// Of returns the kind of glasses that a device model belongs to.
 func Of(deviceModel string) (Kind, bool) {
 	all := All()
 	if i := slices.Index(DeviceModels(), deviceModel); i >= 0 {
@@ -71,7 +71,7 @@ func Identify(advertised string) (k Kind, pair, link string, ok bool) {
 	return Kind{}, "", "", false
 }
 
-// DeviceModels returns the device model ids of All.
+// DeviceModels returns the device model IDs of All.
 func DeviceModels() []string {
 	all := All()
 	ids := make([]string, len(all))

@@ -43,7 +43,7 @@ func (r *bitReader) bits(n int) int {
 
 func (r *bitReader) flag() bool { return r.bits(1) == 1 }
 
-// symbol decodes one symbol. The model holds the cumulative frequency below each symbol, out of 1024; the first one
+// symbol decodes one symbol. model holds the cumulative frequency below each symbol, out of 1024; its first value
 // is 0.
 func (r *bitReader) symbol(model []uint16) int {
 	unit := r.width >> 10

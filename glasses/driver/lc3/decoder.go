@@ -14,7 +14,7 @@ const (
 
 // Errors returned by Decode.
 var (
-	ErrFrameLength  = errors.New("lc3: the frame does not have 20 bytes")
+	ErrFrameLength  = errors.New("lc3: the frame must be 20 bytes long")
 	ErrCorruptFrame = errors.New("lc3: the frame is corrupt")
 )
 

@@ -124,8 +124,8 @@ func (p pulses) place(places []int, count int) {
 	}
 }
 
-// pulseOffsets holds the index of the first arrangement that leaves a given number of pulses (second index) for a
-// given number of places (first index).
+// pulseOffsets[places][pulses] is the index of the first arrangement that leaves this number of pulses for this
+// number of places.
 var pulseOffsets = newPulseOffsets()
 
 func newPulseOffsets() (offsets [scaleFactors][11]int) {

@@ -82,7 +82,7 @@ func signed(r *bitReader, size int) float64 {
 	return float64(size)
 }
 
-// readResidual reads one more bit of precision for as many coefficients as bits are left.
+// readResidual reads one more bit of precision for each coefficient while bits are left.
 func readResidual(r *bitReader, x []float64) {
 	left := r.left()
 	for i, value := range x {
@@ -139,7 +139,7 @@ func readLowestBits(r *bitReader, x []float64) (seed uint16) {
 	return seed
 }
 
-// fillNoise replaces coefficients surrounded by zeros by noise of a given level.
+// fillNoise replaces coefficients surrounded by zeros with noise of this level.
 func fillNoise(x []float64, level float64, seed uint16) {
 	zeros := 0 // before i
 	for i := noiseStart - noiseReach; i < len(x)+noiseReach; i++ {

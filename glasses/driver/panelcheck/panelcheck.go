@@ -1,6 +1,6 @@
 // Package panelcheck finds out how the panel of one pair of real glasses shows pictures: it shows a test picture,
-// asks the user what they see and, if the picture looks wrong, shows it again in the other way. It does no I/O; the
-// caller passes the questions to the user and the outputs of the glasses to the Check.
+// asks the user what they see and, if the picture looks wrong, shows it again with the other settings. It does no
+// I/O; the caller passes the questions to the user and the outputs of the glasses to the Check.
 package panelcheck
 
 import (
@@ -55,7 +55,8 @@ func (c *Check) Step() Step { return c.step }
 // IsOver reports whether the check has ended.
 func (c *Check) IsOver() bool { return c.step == Right || c.step == Wrong || c.step == Lost }
 
-// Panel returns how the panel shows pictures: the settings that were right, or else those known before.
+// Panel returns the settings with which the picture looked right, or else the settings known before the
+// check.
 func (c *Check) Panel() driver.Panel {
 	if c.step == Right {
 		return c.now
@@ -120,8 +121,7 @@ func (c *Check) end(now int64, step Step) {
 	c.glasses.EndTest(now, c.Panel())
 }
 
-// Other returns the other way that a panel of this kind may show pictures, after a test picture was wrong. ok is
-// false if there is none.
+// Other returns the settings to try after a test picture looked wrong with p. ok is false if there are none.
 func Other(kind kinds.Kind, p driver.Panel, isUpright, hasBorder bool) (other driver.Panel, ok bool) {
 	if kind.OtherRows == 0 {
 		return p, false

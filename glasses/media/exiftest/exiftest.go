@@ -24,12 +24,12 @@ const (
 // corners are the colours of the quarters of the upright picture: top left, top right, bottom left, bottom right.
 var corners = [4]color.RGBA{{255, 0, 0, 255}, {0, 255, 0, 255}, {0, 0, 255, 255}, {255, 255, 255, 255}}
 
-// sides holds, for each orientation, the sides of the upright picture where the first stored row and the first stored
-// column are (CIPA DC-008, tag 0x0112).
+// sides maps each orientation to the sides of the upright picture that the first stored row and the first stored
+// column show (CIPA DC-008, tag 0x0112).
 var sides = [9][2]string{{}, {"top", "left"}, {"top", "right"}, {"bottom", "right"}, {"bottom", "left"},
 	{"left", "top"}, {"right", "top"}, {"right", "bottom"}, {"left", "bottom"}}
 
-// Stored returns the picture as a camera stores it when it is held so that the given orientation, 1 to 8, applies.
+// Stored returns the picture as a camera stores it with this orientation, 1 to 8.
 func Stored(orientation int) *image.RGBA {
 	rows, columns := Height, Width
 	if orientation >= 5 {
@@ -57,14 +57,14 @@ func Stored(orientation int) *image.RGBA {
 	return img
 }
 
-// JPEG returns the picture of Stored as a JPEG with metadata in the given byte order.
+// JPEG returns the picture of Stored as a JPEG with metadata in this byte order.
 func JPEG(order binary.AppendByteOrder, orientation int) []byte {
 	var file bytes.Buffer
 	_ = jpeg.Encode(&file, Stored(orientation), &jpeg.Options{Quality: 95}) // fails only if the writer fails
 	return Tag(file.Bytes(), Block(order, uint16(orientation)))
 }
 
-// PNG returns the picture of Stored as a PNG with metadata in the given byte order.
+// PNG returns the picture of Stored as a PNG with metadata in this byte order.
 func PNG(order binary.AppendByteOrder, orientation int) []byte {
 	var file bytes.Buffer
 	_ = png.Encode(&file, Stored(orientation))
@@ -120,13 +120,13 @@ func insert(file []byte, at int, part []byte) []byte {
 // CheckUpright returns an error unless the picture at r in img is the upright picture.
 func CheckUpright(img image.Image, r image.Rectangle) error {
 	if r.Dx() != Width*r.Dy()/Height {
-		return fmt.Errorf("the picture is %d by %d pixels, want %d to %d", r.Dx(), r.Dy(), Width, Height)
+		return fmt.Errorf("picture is %d by %d pixels, want %d to %d", r.Dx(), r.Dy(), Width, Height)
 	}
 	for i, want := range corners {
 		at := r.Min.Add(image.Pt(r.Dx()/4+i%2*r.Dx()/2, r.Dy()/4+i/2*r.Dy()/2))
 		got := color.RGBAModel.Convert(img.At(at.X, at.Y)).(color.RGBA)
 		if got.R/128 != want.R/128 || got.G/128 != want.G/128 || got.B/128 != want.B/128 {
-			return fmt.Errorf("the picture is %v at %v, want %v", got, at, want)
+			return fmt.Errorf("pixel is %v at %v, want %v", got, at, want)
 		}
 	}
 	return nil

@@ -27,14 +27,15 @@ type addedFont struct {
 	read bool
 }
 
-// added lists the added fonts in the order of their addition. The lock of faces guards it.
+// added lists the added fonts, the oldest first. The lock of faces guards it.
 var added struct {
 	list    []*addedFont
 	ignored func(Added, error)
 }
 
-// SetAdded replaces the added fonts. A font is passed to ignored and not used if its file cannot be read or has
-// another hash, or if it fails while a text is drawn. ignored is called with a lock held, so it must not draw.
+// SetAdded replaces the added fonts. It calls ignored for a font that it does not use: the file cannot be read
+// or has another hash, or the font failed while a text was drawn. ignored is called with a lock held, so it
+// must not draw.
 func SetAdded(list []Added, ignored func(Added, error)) {
 	faces.mu.Lock()
 	defer faces.mu.Unlock()
@@ -52,7 +53,7 @@ func SetAdded(list []Added, ignored func(Added, error)) {
 	}
 }
 
-// AddedFaces yields the added fonts, fonts of the given weight first, and each group in the order of addition.
+// AddedFaces yields the added fonts, fonts of the requested weight first; within a weight, the oldest first.
 func AddedFaces(isBold bool) iter.Seq[*Face] {
 	return func(yield func(*Face) bool) {
 		for _, weight := range []bool{isBold, !isBold} {
@@ -140,7 +141,7 @@ func ReadFile(path string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular(): // opening a pipe might block
-		return nil, fmt.Errorf("%s is not a regular file", path)
+		return nil, fmt.Errorf("%s must be a regular file", path)
 	}
 	f, err := os.Open(path)
 	if err == nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/go-text/typesetting/language"
 )
 
-// pack names the font files of some scripts.
+// pack contains the names of the font files of some scripts.
 type pack struct {
 	regular, bold string // base names; bold is empty if there is none
 }
@@ -65,8 +65,8 @@ var byRegion = map[Region][]pack{
 	RegionKorea:  {korean, japanese, traditional, simplified},
 }
 
-// packsOf returns the packs to search for a character of a script, the best first. A character that belongs to no
-// script, such as a full stop or an emoji, has the script of the text around it.
+// packsOf returns the packs to search for a character of a script, the best first. For a character without a
+// script, such as a full stop or an emoji, pass the script of the text around it.
 func packsOf(r rune, script language.Script, region Region, asEmoji bool) []pack {
 	list := byScript[script]
 	if script == language.Han || isEastAsian(r) {

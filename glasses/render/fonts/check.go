@@ -10,6 +10,8 @@ import (
 	"github.com/go-text/typesetting/harfbuzz"
 	"golang.org/x/image/font/sfnt"
 	"golang.org/x/image/math/fixed"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Limits of added fonts.
@@ -25,18 +27,6 @@ const (
 	// maxTrial is the number of characters that the check shapes.
 	maxTrial = 2000
 )
-
-// Codes of FileError.
-const (
-	CodeDamaged     = "font_damaged"
-	CodeTooLarge    = "font_too_large"
-	CodeUnsupported = "font_unsupported"
-)
-
-// FileError explains why a font file cannot be added, and what to do next.
-type FileError struct{ Code, Message, FixHint string }
-
-func (e *FileError) Error() string { return e.Message }
 
 // Info describes a font file.
 type Info struct {
@@ -56,8 +46,8 @@ const boldWeight = 600
 func (i Info) Bold() bool { return i.Weight >= boldWeight }
 
 // Check parses a font file and all its glyphs, as drawing does, and describes the font. On failure it returns a
-// *FileError. Check recovers from panics of the third-party parsers, but a hostile file can make them use much time
-// or memory, so run Check in a process that can be killed.
+// *problem.Error. Check recovers from panics of the third-party parsers. Run it in a process that can be killed,
+// because a hostile file can make the parsers use much time or memory.
 func Check(data []byte) (info Info, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -68,7 +58,7 @@ func Check(data []byte) (info Info, err error) {
 		return Info{}, err
 	}
 	f, err := parseAdded(data)
-	var refused *FileError
+	var refused *problem.Error
 	switch {
 	case errors.As(err, &refused):
 		return Info{}, refused
@@ -87,22 +77,24 @@ func Check(data []byte) (info Info, err error) {
 }
 
 func damaged(cause error) error {
-	return &FileError{CodeDamaged, "the font is damaged or of an unsupported kind: " + cause.Error(),
-		"download it again, or use another file of this font"}
+	return problem.New(problem.CodeFontDamaged, "the font is damaged or of an unsupported kind: "+cause.Error(),
+		"Download it again, or use another file of this font.")
 }
 
-func unsupported(what, hint string) error { return &FileError{CodeUnsupported, what, hint} }
+func unsupported(what, hint string) error {
+	return problem.New(problem.CodeFontUnsupported, what, hint)
+}
 
 func noOutlines() error {
-	return unsupported("the font has no outlines that can be drawn", "use a font with outlines (glyf or CFF)")
+	return unsupported("the font has no outlines that can be drawn", "Use a font with outlines (glyf or CFF).")
 }
 
 // checkFormat refuses large files and formats that the parsers do not support.
 func checkFormat(data []byte) error {
-	const others = "use its TTF, OTF or WOFF file"
+	const others = "Use its TTF, OTF or WOFF file."
 	if len(data) > MaxFile {
-		return &FileError{CodeTooLarge, fmt.Sprintf("the font is larger than %d MB", MaxFile>>20),
-			"use a font with fewer characters, e.g. for one script"}
+		return problem.New(problem.CodeFontTooLarge, fmt.Sprintf("the font is larger than %d MB", MaxFile>>20),
+			"Use a font with fewer characters, e.g. for one script.")
 	}
 	if len(data) < 4 {
 		return damaged(errTruncated)
@@ -111,7 +103,7 @@ func checkFormat(data []byte) error {
 	case "wOF2":
 		return unsupported("the file is WOFF2, which is not supported", others)
 	case "ttcf":
-		return unsupported("the file is a collection of fonts", "extract one font from it, and add that")
+		return unsupported("the file is a collection of fonts", "Extract one font from it, and add that.")
 	case "\x00\x01\x00\x00", "OTTO", "true", "wOFF":
 		return nil
 	}
@@ -122,7 +114,7 @@ func checkFormat(data []byte) error {
 func (f *Face) checkGlyphs() error {
 	const em = 64 << 6 // in 1/64 pixel
 	if f.Upem < 16 || f.Upem > 16384 {
-		return damaged(fmt.Errorf("it has %d units in an em", f.Upem))
+		return damaged(fmt.Errorf("an em has %d units", f.Upem))
 	}
 	var buf sfnt.Buffer
 	var area float64
@@ -133,8 +125,9 @@ func (f *Face) checkGlyphs() error {
 		case err != nil:
 			return damaged(fmt.Errorf("glyph %d: %w", id, err))
 		case len(segments) > maxSegments:
-			return &FileError{CodeTooLarge, fmt.Sprintf("glyph %d has %d curves, the limit is %d", id, len(segments),
-				maxSegments), "use another font"}
+			return problem.New(problem.CodeFontTooLarge, fmt.Sprintf("glyph %d has %d curves, over the limit of %d", id,
+				len(segments),
+				maxSegments), "Use another font.")
 		case len(segments) > 0:
 			drawn++
 		}

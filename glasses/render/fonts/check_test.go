@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/image/font/gofont/goregular"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 func testFont(t testing.TB, name string) []byte {
@@ -73,20 +75,20 @@ func TestCheck_SaysWhyAFontIsRefused(t *testing.T) {
 		data []byte
 		code string
 	}{
-		"empty":        {nil, CodeDamaged},
-		"text":         {[]byte("this is a text"), CodeUnsupported},
-		"WOFF2":        {testFont(t, "cherokee-regular.woff2"), CodeUnsupported},
-		"collection":   {append([]byte("ttcf"), good...), CodeUnsupported},
-		"no outlines":  {without(good, "glyf", "loca"), CodeUnsupported},
-		"no cmap":      {without(good, "cmap"), CodeDamaged},
-		"truncated":    {good[:len(good)/2], CodeDamaged},
-		"half a WOFF":  {testFont(t, "cherokee-bold.woff")[:900], CodeDamaged},
-		"units":        {units, CodeDamaged},
-		"glyphs":       {glyphs, CodeDamaged},
-		"a table more": {twice, CodeDamaged},
-		"too large":    {append(bytes.Clone(good), make([]byte, MaxFile)...), CodeTooLarge},
+		"empty":        {nil, problem.CodeFontDamaged},
+		"text":         {[]byte("this is a text"), problem.CodeFontUnsupported},
+		"WOFF2":        {testFont(t, "cherokee-regular.woff2"), problem.CodeFontUnsupported},
+		"collection":   {append([]byte("ttcf"), good...), problem.CodeFontUnsupported},
+		"no outlines":  {without(good, "glyf", "loca"), problem.CodeFontUnsupported},
+		"no cmap":      {without(good, "cmap"), problem.CodeFontDamaged},
+		"truncated":    {good[:len(good)/2], problem.CodeFontDamaged},
+		"half a WOFF":  {testFont(t, "cherokee-bold.woff")[:900], problem.CodeFontDamaged},
+		"units":        {units, problem.CodeFontDamaged},
+		"glyphs":       {glyphs, problem.CodeFontDamaged},
+		"a table more": {twice, problem.CodeFontDamaged},
+		"too large":    {append(bytes.Clone(good), make([]byte, MaxFile)...), problem.CodeFontTooLarge},
 	} {
-		var refused *FileError
+		var refused *problem.Error
 		if _, err := Check(c.data); !errors.As(err, &refused) || refused.Code != c.code || refused.FixHint == "" {
 			t.Errorf("%s: got error %+v, want code %s and a hint", name, err, c.code)
 		}
@@ -114,10 +116,10 @@ func FuzzCheck(f *testing.F) {
 	f.Add(goregular.TTF[:2000])
 	f.Fuzz(func(t *testing.T, data []byte) {
 		info, err := Check(data)
-		var refused *FileError
+		var refused *problem.Error
 		switch {
 		case err != nil && (!errors.As(err, &refused) || refused.FixHint == ""):
-			t.Fatalf("got error %v, want a FileError with a hint", err)
+			t.Fatalf("got error %v, want a problem with a hint", err)
 		case err == nil && (info.Name == "" || info.Name != printable(info.Name) || info.Weight < 1 || info.Weight > 1000):
 			t.Fatalf("invalid description %+v", info)
 		}

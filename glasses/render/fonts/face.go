@@ -95,15 +95,15 @@ func Use(read func(name string) ([]byte, error)) {
 	faces.generation++
 }
 
-// Generation returns a number that changes when other files become available.
+// Generation returns a number that changes whenever the set of available files changes.
 func Generation() int {
 	faces.mu.Lock()
 	defer faces.mu.Unlock()
 	return faces.generation
 }
 
-// Wanted returns the sorted names of font files that were requested and that this program lacks. Pass each file to
-// Add. A name is a file name in packs without the suffix.
+// Wanted returns the sorted names of font files that texts need and this program lacks. Pass each file to Add. A
+// name is a file name in packs without the suffix.
 func Wanted() []string {
 	faces.mu.Lock()
 	defer faces.mu.Unlock()
@@ -118,8 +118,8 @@ func Add(name string, ttf []byte) error {
 	return add(name, ttf)
 }
 
-// add parses a font file. A file that cannot be parsed counts as one that cannot be loaded. The caller must hold the
-// lock.
+// add parses a font file. It treats a file that cannot be parsed like a file that cannot be loaded. The caller must
+// hold the lock.
 func add(name string, ttf []byte) (err error) {
 	if faces.parsed == nil {
 		faces.parsed = map[string]*Face{}

@@ -18,7 +18,7 @@ type item struct {
 }
 
 // FirstLetter reports whether the first letter of a text runs from right to left (rules P2, P3), and whether the text
-// has a letter.
+// contains a letter.
 func FirstLetter(text []rune) (rtl, found bool) {
 	isolates := 0
 	for _, r := range text {
@@ -89,7 +89,7 @@ func firstScript(text []rune) language.Script {
 }
 
 // faceOf returns the best font that contains a character with its marks, or nil if there is none. from is the
-// character's position in the text.
+// position of the character in the text.
 func (t *Typesetter) faceOf(grapheme []rune, from int, script language.Script) *fonts.Face {
 	asEmoji := len(grapheme) > 1 && grapheme[1] == '\ufe0f'
 	if f := fonts.Primary(t.options.Bold); !asEmoji && t.has(f, grapheme, from, script) {

@@ -123,7 +123,7 @@ func (v *leveller) explicit() {
 	}
 }
 
-// put assigns the level of an embedding, and the direction of an override, to a character.
+// put assigns the level of e, and the direction of an override, to character i.
 func (v *leveller) put(i int, e embedding) {
 	v.levels[i] = e.level
 	if e.override != bidi.ON {

@@ -38,7 +38,7 @@ type Cell struct {
 	Break bool
 	// Run is the same number for all cells that were shaped together. They are adjacent in the text.
 	Run int
-	// Face is the font; nil if none has the character, or for a line feed.
+	// Face is the font; nil for a line feed, or if no font contains the character.
 	Face *fonts.Face
 	// Glyphs are in drawing order. Advance is the distance to the next cell in font units.
 	Glyphs  []Glyph
@@ -56,7 +56,7 @@ type Options struct {
 	Bold bool
 	// Language is a BCP 47 tag that selects the forms of characters; empty if it is unknown.
 	Language string
-	// RTL makes paragraphs run from right to left; with Auto, only those without a letter.
+	// RTL makes paragraphs run from right to left; with Auto, only paragraphs without a letter.
 	RTL, Auto bool
 	// WithoutAdded excludes added fonts.
 	WithoutAdded bool
@@ -233,7 +233,7 @@ func (t *Typesetter) language() language.Language {
 	return languages[t.region]
 }
 
-// languages select the Han forms of a region in a font that has the forms of several.
+// languages select the Han forms of a region in a font that contains the forms of several regions.
 var languages = map[fonts.Region]language.Language{
 	fonts.RegionChina: "", fonts.RegionTaiwan: language.NewLanguage("zh-hant"),
 	fonts.RegionJapan: language.NewLanguage("ja"), fonts.RegionKorea: language.NewLanguage("ko"),

@@ -185,8 +185,8 @@ func readOpened(files fileSystem, path string, limit int64) (data []byte, opened
 	}
 	data, err = io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(data)) > limit {
-		err = codedError{clientio.CodeTooLarge, fmt.Sprintf("%d bytes, more than %d", max(opened.Size(), limit+1),
-			limit)}
+		err = codedError{clientio.CodeTooLarge, fmt.Sprintf("the file is %d bytes long, over the limit of %d",
+			max(opened.Size(), limit+1), limit)}
 	}
 	return data, opened, err
 }
@@ -212,7 +212,7 @@ func list(files fileSystem, path string) ([]clientio.Entry, error) {
 	return entries, nil
 }
 
-// maxUpward is the maximum number of folders that find searches.
+// maxUpward is the maximum number of directories that find searches.
 const maxUpward = 64
 
 func find(files fileSystem, dir, name string, limit int64) (string, []byte, error) {
@@ -237,9 +237,9 @@ func find(files fileSystem, dir, name string, limit int64) (string, []byte, erro
 	return "", nil, fs.ErrNotExist
 }
 
-// isPlanted reports whether path, in a world-writable folder such as /tmp, or the file that was opened there, belongs
-// to another user. For a symbolic link, the owner of the link itself counts too. Such a file must not determine the
-// project of all users who work below that folder. opened is nil if no file was opened.
+// isPlanted reports whether path, in a world-writable directory such as /tmp, or the file that was opened there,
+// belongs to another user. Of a symbolic link, it also checks the owner of the link itself. Such a file must not
+// determine the project of all users who work below that directory. opened is nil if no file was opened.
 func isPlanted(files fileSystem, dir, path string, opened fs.FileInfo) bool {
 	folder, err := files.Stat(dir)
 	if err != nil || folder.Mode().Perm()&0o002 == 0 {
@@ -249,8 +249,8 @@ func isPlanted(files fileSystem, dir, path string, opened fs.FileInfo) bool {
 	return err != nil || isForeign(info) || opened != nil && isForeign(opened)
 }
 
-// isSkipped reports whether find continues with the parent folder because the file is missing, unreadable or not
-// regular.
+// isSkipped reports whether find continues with the parent directory because the file is missing, unreadable or
+// not regular.
 func isSkipped(err error) bool {
 	var coded codedError
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) ||

@@ -1,7 +1,7 @@
 // Package local executes the operations of internal/clientio in this process, with its permissions and environment:
 // it opens pages in the user's browser, and reads and writes files. It validates the form of each request and leaves
 // permissions to the system. Only a client's own process may use it, or a daemon that has to run inside an agent's
-// process because of a sandbox. It is independent of why a page is opened or a file is read or written.
+// process because of a sandbox. It does not know why a page is opened or a file is read or written.
 package local
 
 import (

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// failWait is how long open waits for a command to fail immediately. A command that has exited successfully or is
-	// still running by then counts as working.
+	// failWait is how long open waits for a command to fail. A command that has succeeded or is still running by then
+	// is taken to work.
 	failWait = 300 * time.Millisecond
 	// hangWait is the time after which a hanging command is killed.
 	hangWait = 60 * time.Second
@@ -21,7 +21,8 @@ const (
 	maxRunning = 8
 )
 
-// result reports whether a browser was started. reason is one of clientio's reasons, or empty if it was.
+// result reports whether a browser was started. reason is one of clientio's reasons, or empty if one was
+// started.
 type result struct {
 	opened bool
 	reason string
@@ -77,7 +78,7 @@ func isPage(page string) bool {
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && u.User == nil
 }
 
-// withEnvironment passes only the variables that a browser needs to the command, because an agent's environment
+// withEnvironment passes to the command only the variables that a browser needs, because an agent's environment
 // contains credentials.
 func withEnvironment(cmd *exec.Cmd, names []string) *exec.Cmd {
 	cmd.Env = []string{}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/plugins/internal/serve"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
@@ -29,9 +30,6 @@ const (
 	// overflow.
 	MaxClock = 1 << 53
 )
-
-// CodeInvalid is the Problem code for an invalid open request.
-const CodeInvalid = "invalid_request"
 
 // Session is implemented by the glasses of one session.
 type Session interface {
@@ -176,5 +174,5 @@ func ParseOpen(o *pluginv1.AttachOpen) (model glasses.DeviceModel, snapshot *gla
 
 // Invalid returns the error for a request that violates the contract.
 func Invalid(message string) error {
-	return serve.Refuse(codes.InvalidArgument, &pluginv1.Problem{Code: CodeInvalid, Message: message})
+	return serve.Refuse(codes.InvalidArgument, &pluginv1.Problem{Code: problem.CodeInvalidRequest, Message: message})
 }

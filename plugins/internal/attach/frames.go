@@ -63,7 +63,7 @@ func (s *Frames) Send(f glasses.Frame, body []byte) {
 	s.Broken = s.To.Send(m)
 }
 
-// Put sends a text frame with the given fields.
+// Put sends a text frame with these fields.
 func (s *Frames) Put(typ, id string, now int64, payload any) {
 	f, err := glasses.New(typ, id, now, payload)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Frames) Put(typ, id string, now int64, payload any) {
 	s.Send(f, nil)
 }
 
-// NewIDs returns a generator of ids that have not been used by any earlier glasses of the same session.
+// NewIDs returns a generator of IDs that no earlier glasses of the same session have used.
 func NewIDs() func() string {
 	random := make([]byte, 4)
 	_, _ = rand.Read(random)

@@ -81,7 +81,7 @@ func (p *Pair) Send(m *pluginv1.AttachRequest) {
 	}
 }
 
-// Start sends a frame and returns its id.
+// Start sends a frame and returns its ID.
 func (p *Pair) Start(typ, payload string) string {
 	p.t.Helper()
 	p.n++
@@ -153,7 +153,7 @@ func (p *Pair) End() {
 	}
 }
 
-// Await waits for the result with this id. It keeps the other frames received meanwhile.
+// Await waits for the result with this ID. It keeps the other frames received meanwhile.
 func (p *Pair) Await(id string) glasses.Result {
 	p.t.Helper()
 	for {

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/godbus/dbus/v5"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // adapter is a Bluetooth adapter of this computer.
@@ -73,18 +75,20 @@ func (r *Radio) adapters(ctx context.Context) ([]adapter, objects, error) {
 	return list, all, nil
 }
 
-// usable returns the adapters. It fails with NoBluetooth or RadioOff if none of them is on.
+// usable returns the adapters. It fails with CodeNoBluetooth or CodeRadioOff if none of them is on.
 func (r *Radio) usable(ctx context.Context) ([]adapter, error) {
 	list, _, err := r.adapters(ctx)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(list) == 0 && blockOf(r.limits.RFKill, "") != isOn: // a block may hide an adapter from the system
-		return nil, problemWith(NoBluetooth, "this computer has no Bluetooth adapter, and rfkill blocks Bluetooth",
+		return nil, failureWith(problem.CodeNoBluetooth,
+			"this computer has no Bluetooth adapter, and rfkill blocks Bluetooth",
 			"Run rfkill unblock bluetooth, and press the key or move the switch for radios if there is one. "+
 				"If that does not help, use a USB Bluetooth adapter.", nil)
 	case len(list) == 0:
-		return nil, problemWith(NoBluetooth, "this computer has no Bluetooth adapter", "Use a USB Bluetooth adapter.", nil)
+		return nil, failureWith(problem.CodeNoBluetooth, "this computer has no Bluetooth adapter",
+			"Use a USB Bluetooth adapter.", nil)
 	}
 	easiest := isHardBlocked
 	var texts []string
@@ -95,12 +99,12 @@ func (r *Radio) usable(ctx context.Context) ([]adapter, error) {
 	if easiest == isOn {
 		return list, nil
 	}
-	return nil, problemWith(RadioOff, "Bluetooth is switched off: "+strings.Join(texts, ", "),
+	return nil, failureWith(problem.CodeRadioOff, "Bluetooth is switched off: "+strings.Join(texts, ", "),
 		adapterStates[easiest].hint, nil)
 }
 
-// Searched lists the adapters that a scan uses and does not use, in parentheses, for a message about a device that
-// was not found. It returns "" if BlueZ does not answer.
+// Searched lists, in parentheses, the adapters that a scan uses and those it does not, for a message about a
+// device that was not found. It returns "" if BlueZ does not respond.
 func (r *Radio) Searched(ctx context.Context) string {
 	list, _, err := r.adapters(ctx)
 	var on, others []string

@@ -11,6 +11,7 @@ import (
 
 	"github.com/godbus/dbus/v5"
 
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/test/glassestest/fakebluez"
 	"github.com/service-dev/service/test/glassestest/peripheral"
 	"github.com/service-dev/service/test/glassestest/peripheral/echo"
@@ -105,10 +106,10 @@ func TestScan_UsesAdaptersThatAppear(t *testing.T) {
 func TestScan_EndsWithTheLastAdapter(t *testing.T) {
 	for name, test := range map[string]struct {
 		lose func(pair, int)
-		want Code
+		want string
 	}{
-		"switched off": {func(p pair, n int) { p.SetPoweredOf(n, false) }, RadioOff},
-		"unplugged":    {func(p pair, n int) { p.SetAdapterOf(n, false) }, NoBluetooth},
+		"switched off": {func(p pair, n int) { p.SetPoweredOf(n, false) }, problem.CodeRadioOff},
+		"unplugged":    {func(p pair, n int) { p.SetAdapterOf(n, false) }, problem.CodeNoBluetooth},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newShared(t)
@@ -168,7 +169,7 @@ func TestConnect_AnotherAdapterTakesOver(t *testing.T) {
 			p = newShared(t)
 			whileConnecting(t, p, func() { lose(p) })
 			_, err := p.openPatiently(t).Connect(t.Context(), target(leftAddress))
-			wantCode(t, err, Lost)
+			wantCode(t, err, problem.CodeLost)
 			wantText(t, err, "the Bluetooth adapter hci1 was "+name)
 		})
 	}
@@ -176,7 +177,7 @@ func TestConnect_AnotherAdapterTakesOver(t *testing.T) {
 
 func wantText(t *testing.T, err error, parts ...string) {
 	t.Helper()
-	var e *Error
+	var e *problem.Error
 	for _, part := range parts {
 		if !errors.As(err, &e) || !strings.Contains(e.Message+" "+e.FixHint, part) {
 			t.Errorf("error %#v lacks %q", err, part)
@@ -208,7 +209,7 @@ func TestErrors_NameTheAdapters(t *testing.T) {
 	}
 	t.Cleanup(r.Close)
 	_, err = r.Connect(t.Context(), target(rightAddress))
-	wantCode(t, err, NotInRange)
+	wantCode(t, err, problem.CodeNotInRange)
 	wantText(t, err, "(searched with hci0; hci1 is switched off)")
 	p.SetPoweredOf(1, true)
 	_, err = r.Connect(t.Context(), target("C0:FF:EE:00:00:03"))
@@ -217,7 +218,7 @@ func TestErrors_NameTheAdapters(t *testing.T) {
 	p.SetPowered(false)
 	p.SetPoweredOf(1, false)
 	_, err = open(p)
-	wantCode(t, err, RadioOff)
+	wantCode(t, err, problem.CodeRadioOff)
 	wantText(t, err, "hci0 is switched off, hci1 is switched off", "bluetoothctl power on")
 	block("rfkill0", map[string]string{"type": "bluetooth", "name": "hci0", "soft": "1", "hard": "0"})
 	block("rfkill1", map[string]string{"type": "wlan", "name": "hci1", "soft": "1", "hard": "0"})
@@ -233,7 +234,7 @@ func TestErrors_NameTheAdapters(t *testing.T) {
 	p.SetAdapter(false)
 	p.SetAdapterOf(1, false)
 	_, err = open(p)
-	wantCode(t, err, NoBluetooth)
+	wantCode(t, err, problem.CodeNoBluetooth)
 	wantText(t, err, "no Bluetooth adapter", "USB", "rfkill unblock bluetooth")
 	p.Vanish()
 	_, err = open(p)

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/test/glassestest/fakebluez"
 	"github.com/service-dev/service/test/glassestest/peripheral"
 	"github.com/service-dev/service/test/glassestest/peripheral/echo"
@@ -102,9 +103,9 @@ func receive(t *testing.T, c *Conn, n int) (got []string) {
 }
 
 // wantCode fails the test unless err has the given code and texts for the user.
-func wantCode(t *testing.T, err error, code Code) {
+func wantCode(t *testing.T, err error, code string) {
 	t.Helper()
-	var e *Error
+	var e *problem.Error
 	if !errors.As(err, &e) || e.Code != code || e.Message == "" || e.FixHint == "" {
 		t.Fatalf("got error %#v, want code %s with a message and a hint", err, code)
 	}
@@ -118,14 +119,14 @@ func wantLost(t *testing.T, c *Conn, reason string) {
 	case <-time.After(time.Minute):
 		t.Fatal("the connection still lasts")
 	}
-	wantCode(t, c.Err(), Lost)
+	wantCode(t, c.Err(), problem.CodeLost)
 	if !strings.Contains(c.Err().Error(), reason) {
 		t.Errorf("error %q does not name the reason %q", c.Err(), reason)
 	}
 	if _, ok := <-c.Notifications(); ok {
 		t.Error("a notification followed the end of the connection")
 	}
-	wantCode(t, c.Write(t.Context(), []byte("x"), true), Lost)
+	wantCode(t, c.Write(t.Context(), []byte("x"), true), problem.CodeLost)
 }
 
 func TestScan_FindsWhatMatches(t *testing.T) {

@@ -2,14 +2,19 @@
 
 package bluez
 
-import "context"
+import (
+	"context"
+
+	"github.com/service-dev/service/internal/problem"
+)
 
 // Radio is a connection to BlueZ, which exists only on Linux.
 type Radio struct{}
 
-// Open fails with NoBluetooth.
+// Open fails with CodeNoBluetooth.
 func Open(context.Context, Options) (*Radio, error) {
-	return nil, &Error{Code: NoBluetooth, Message: "this system offers Bluetooth to the service only through a browser",
+	return nil, &problem.Error{Code: problem.CodeNoBluetooth,
+		Message: "this system offers Bluetooth to the service only through a browser",
 		FixHint: "Connect the glasses with via browser."}
 }
 

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Conn is a connection to one service of a device. Close must be called even if the connection was lost.
@@ -143,7 +145,7 @@ func (c *Conn) lost(reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.up {
-		c.end(problem(Lost, fmt.Sprintf("the connection to %s was lost: %s", c.device, reason), nil))
+		c.end(failure(problem.CodeLost, fmt.Sprintf("the connection to %s was lost: %s", c.device, reason), nil))
 	}
 }
 
@@ -244,7 +246,7 @@ func (r *Radio) Connect(ctx context.Context, to Target) (*Conn, error) {
 	if err == nil {
 		return c, nil
 	}
-	if CodeOf(err) != ServicesMissing || !r.forget(ctx, c) {
+	if problem.CodeOf(err) != problem.CodeServicesMissing || !r.forget(ctx, c) {
 		return nil, err
 	}
 	// BlueZ may remember the services of an earlier firmware. Forgetting the device does no harm if there is no bond.
@@ -298,7 +300,7 @@ func (r *Radio) find(ctx context.Context, to Target) (*Conn, error) {
 		return newConn(r, slices.MaxFunc(slices.Collect(maps.Values(by)), sighting.compare), to), nil
 	}
 	if limited.Err() != nil && ctx.Err() == nil {
-		return nil, problem(NotInRange, to.Address+" is not in range"+r.Searched(ctx), err)
+		return nil, failure(problem.CodeNotInRange, to.Address+" is not in range"+r.Searched(ctx), err)
 	}
 	return nil, r.failure(err, "find "+to.Address)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/godbus/dbus/v5"
 
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/test/glassestest/fakebluez"
 )
 
@@ -86,8 +87,8 @@ func TestConn_WritesFailWithTheirReason(t *testing.T) {
 	if err := write(fakebluez.Faults{BusyWrites: 2}); err != nil {
 		t.Errorf("a write that BlueZ was too busy for was not repeated: %v", err)
 	}
-	wantCode(t, write(fakebluez.Faults{BusyWrites: -1}), BusyElsewhere)
-	wantCode(t, write(fakebluez.Faults{HangWrites: true}), Timeout)
+	wantCode(t, write(fakebluez.Faults{BusyWrites: -1}), problem.CodeBusyElsewhere)
+	wantCode(t, write(fakebluez.Faults{HangWrites: true}), problem.CodeTimeout)
 	if err := write(fakebluez.Faults{}); err != nil {
 		t.Errorf("after its failures the connection is of no use: %v", err)
 	}
@@ -162,13 +163,13 @@ func TestRadio_CloseEndsAll(t *testing.T) {
 	go func() { scan <- r.Scan(t.Context(), Filter{}, func(Found) { begin() }) }()
 	<-begun
 	r.Close()
-	wantCode(t, <-scan, NoBluetooth)
+	wantCode(t, <-scan, problem.CodeNoBluetooth)
 	<-c.Done()
 	if !errors.Is(c.Err(), ErrClosed) || p.Connected(p.left) {
 		t.Errorf("the connection ended with %v, connected %v", c.Err(), p.Connected(p.left))
 	}
 	_, err := r.Connect(t.Context(), target(leftAddress))
-	wantCode(t, err, NoBluetooth)
+	wantCode(t, err, problem.CodeNoBluetooth)
 	r.Close() // harmless
 }
 

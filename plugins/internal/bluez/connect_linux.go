@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // maxAborts is the number of attempts to connect that BlueZ may abort, because interference aborts some of them.
@@ -51,7 +53,8 @@ func (c *Conn) link(ctx context.Context) error {
 	return nil
 }
 
-// linkFailure returns why the device cannot be connected. The cause may be the radio rather than the device.
+// linkFailure returns the reason why the device cannot be connected. The cause may be the radio rather than
+// the device.
 func (c *Conn) linkFailure(ctx context.Context, err error) error {
 	list, radio := c.r.usable(ctx)
 	i := slices.IndexFunc(list, func(a adapter) bool { return a.path == c.adapter })
@@ -60,9 +63,9 @@ func (c *Conn) linkFailure(ctx context.Context, err error) error {
 	case radio != nil:
 		return radio
 	case i < 0: // other adapters are left
-		return problem(Lost, "the Bluetooth adapter "+nameOf(c.adapter)+" was removed", err)
+		return failure(problem.CodeLost, "the Bluetooth adapter "+nameOf(c.adapter)+" was removed", err)
 	case list[i].state != isOn:
-		return problem(Lost, "the Bluetooth adapter "+nameOf(c.adapter)+" was switched off", err)
+		return failure(problem.CodeLost, "the Bluetooth adapter "+nameOf(c.adapter)+" was switched off", err)
 	}
 	return c.failure(err, "connect to")
 }
@@ -76,7 +79,7 @@ func (c *Conn) state(ctx context.Context) (properties, error) {
 
 // rejected returns the error for a connection that ended before it could be used: the device is held by another host.
 func (c *Conn) rejected() error {
-	return problem(BusyElsewhere, c.device+" ended the connection before it could be used", c.Err())
+	return failure(problem.CodeBusyElsewhere, c.device+" ended the connection before it could be used", c.Err())
 }
 
 // resolve waits until BlueZ has found the services.
@@ -89,7 +92,7 @@ func (c *Conn) resolve(ctx context.Context) error {
 	case <-c.done:
 		return c.rejected()
 	case <-limit.C:
-		return problem(ServicesMissing, "the services of "+c.device+" were not found in time", nil)
+		return failure(problem.CodeServicesMissing, "the services of "+c.device+" were not found in time", nil)
 	case <-ctx.Done():
 		return c.failure(ctx.Err(), "find the services of")
 	}
@@ -123,7 +126,8 @@ func (c *Conn) locate(ctx context.Context) error {
 	case <-c.done:
 		return c.rejected()
 	default:
-		return problem(ServicesMissing, fmt.Sprintf("%s does not offer the service %s", c.device, c.to.Service), nil)
+		return failure(problem.CodeServicesMissing, fmt.Sprintf("%s does not offer the service %s", c.device, c.to.Service),
+			nil)
 	}
 }
 
@@ -172,7 +176,7 @@ func (c *Conn) pair(ctx context.Context) error {
 	case err == nil || name(err) == "org.bluez.Error.AlreadyExists":
 		return nil
 	case name(err) == "org.bluez.Error.AuthenticationCanceled", name(err) == "org.bluez.Error.ConnectionAttemptFailed":
-		return problem(BusyElsewhere, c.device+" refused to pair, as if it were bound to another host", err)
+		return failure(problem.CodeBusyElsewhere, c.device+" refused to pair, as if it were bound to another host", err)
 	}
 	return c.r.failure(err, "pair with "+c.device)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/test/glassestest/fakebluez"
 	"github.com/service-dev/service/test/glassestest/peripheral/echo"
 )
@@ -18,12 +19,12 @@ func TestOpen_SaysWhyBluetoothIsUnusable(t *testing.T) {
 		name    string
 		opts    fakebluez.Options
 		prepare func(pair)
-		want    Code
+		want    string
 	}{
-		{"switched off", fakebluez.Options{PoweredOff: true}, nil, RadioOff},
-		{"no adapter", fakebluez.Options{WithoutAdapter: true}, nil, NoBluetooth},
-		{"no BlueZ", fakebluez.Options{}, func(p pair) { p.Vanish() }, NoBluetooth},
-		{"not allowed", fakebluez.Options{Denied: true}, nil, NoPermission},
+		{"switched off", fakebluez.Options{PoweredOff: true}, nil, problem.CodeRadioOff},
+		{"no adapter", fakebluez.Options{WithoutAdapter: true}, nil, problem.CodeNoBluetooth},
+		{"no BlueZ", fakebluez.Options{}, func(p pair) { p.Vanish() }, problem.CodeNoBluetooth},
+		{"not allowed", fakebluez.Options{Denied: true}, nil, problem.CodeNoPermission},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := newPair(t, test.opts)
@@ -35,18 +36,18 @@ func TestOpen_SaysWhyBluetoothIsUnusable(t *testing.T) {
 		})
 	}
 	_, err := Open(t.Context(), Options{Address: "unix:path=" + filepath.Join(t.TempDir(), "bus")})
-	wantCode(t, err, NoBluetooth)
+	wantCode(t, err, problem.CodeNoBluetooth)
 }
 
 func TestScan_EndsWithTheRadio(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		fault func(pair)
-		want  Code
+		want  string
 	}{
-		{"switched off", func(p pair) { p.SetPowered(false) }, RadioOff},
-		{"unplugged", func(p pair) { p.SetAdapter(false) }, NoBluetooth},
-		{"BlueZ crashed", func(p pair) { p.Vanish() }, NoBluetooth},
+		{"switched off", func(p pair) { p.SetPowered(false) }, problem.CodeRadioOff},
+		{"unplugged", func(p pair) { p.SetAdapter(false) }, problem.CodeNoBluetooth},
+		{"BlueZ crashed", func(p pair) { p.Vanish() }, problem.CodeNoBluetooth},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := newPair(t, fakebluez.Options{})
@@ -91,16 +92,19 @@ func TestConnect_SaysWhyItFails(t *testing.T) {
 		limits Options
 		change func(*echo.Device)
 		pair   bool
-		want   Code
+		want   string
 	}{
-		{name: "aborted", faults: fakebluez.Faults{AbortConnects: -1}, want: BusyElsewhere},
-		{name: "hangs", faults: fakebluez.Faults{HangConnect: true}, limits: Options{Connect: soon}, want: Timeout},
+		{name: "aborted", faults: fakebluez.Faults{AbortConnects: -1}, want: problem.CodeBusyElsewhere},
+		{name: "hangs", faults: fakebluez.Faults{HangConnect: true}, limits: Options{Connect: soon},
+			want: problem.CodeTimeout},
 		{name: "never resolved", faults: fakebluez.Faults{NeverResolve: true}, limits: Options{Resolve: soon},
-			want: ServicesMissing},
-		{name: "pairing rejected", faults: fakebluez.Faults{RejectPairing: true}, pair: true, want: NotPaired},
-		{name: "bound to another host", change: func(d *echo.Device) { d.Bound = true }, pair: true, want: BusyElsewhere},
-		{name: "needs a bond", change: func(d *echo.Device) { d.Guarded = true }, want: NotPaired},
-		{name: "silent", change: func(d *echo.Device) { d.Silent = true }, limits: Options{Find: soon}, want: NotInRange},
+			want: problem.CodeServicesMissing},
+		{name: "pairing rejected", faults: fakebluez.Faults{RejectPairing: true}, pair: true, want: problem.CodeNotPaired},
+		{name: "bound to another host", change: func(d *echo.Device) { d.Bound = true }, pair: true,
+			want: problem.CodeBusyElsewhere},
+		{name: "needs a bond", change: func(d *echo.Device) { d.Guarded = true }, want: problem.CodeNotPaired},
+		{name: "silent", change: func(d *echo.Device) { d.Silent = true }, limits: Options{Find: soon},
+			want: problem.CodeNotInRange},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := newPair(t, fakebluez.Options{})
@@ -141,7 +145,7 @@ func TestConnect_ServiceOrCharacteristicMissing(t *testing.T) {
 		to := target(leftAddress)
 		change(&to)
 		_, err := r.Connect(t.Context(), to)
-		wantCode(t, err, ServicesMissing)
+		wantCode(t, err, problem.CodeServicesMissing)
 	}
 }
 
@@ -165,7 +169,7 @@ func TestConnect_ForgetsStaleServicesOnceUnlessPaired(t *testing.T) {
 		t.Errorf("the device was removed %d times, want once", n)
 	}
 	_, err := r.Connect(t.Context(), target(rightAddress))
-	wantCode(t, err, ServicesMissing)
+	wantCode(t, err, problem.CodeServicesMissing)
 	if n := p.Calls("RemoveDevice"); n != 1 {
 		t.Error("a bond was destroyed")
 	}
@@ -223,11 +227,11 @@ func TestConnect_EndsWithTheRadio(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		fault func(pair)
-		want  Code
+		want  string
 	}{
-		{"switched off", func(p pair) { p.SetPowered(false) }, RadioOff},
-		{"unplugged", func(p pair) { p.SetAdapter(false) }, NoBluetooth},
-		{"BlueZ crashed", func(p pair) { p.Vanish() }, NoBluetooth},
+		{"switched off", func(p pair) { p.SetPowered(false) }, problem.CodeRadioOff},
+		{"unplugged", func(p pair) { p.SetAdapter(false) }, problem.CodeNoBluetooth},
+		{"BlueZ crashed", func(p pair) { p.Vanish() }, problem.CodeNoBluetooth},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := newPair(t, fakebluez.Options{})

@@ -41,8 +41,8 @@ type Radio struct {
 	watches map[*watch]struct{}
 }
 
-// Open connects to BlueZ. It fails with NoBluetooth, RadioOff or NoPermission; later calls fail with the same codes
-// if the state changes. ctx limits only Open itself.
+// Open connects to BlueZ. It fails with CodeNoBluetooth, CodeRadioOff or CodeNoPermission; later calls fail with the
+// same codes if the state changes. ctx limits only Open itself.
 func Open(ctx context.Context, opts Options) (*Radio, error) {
 	lifetime, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	r := &Radio{

@@ -10,10 +10,12 @@ import (
 	"sync"
 
 	"github.com/godbus/dbus/v5"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Scan calls found for each matching device in range, and again whenever its name or signal changes, until ctx ends;
-// then it returns nil. Calls of found do not overlap and come from the goroutine of Scan.
+// then it returns nil. It makes the calls one after another, from its own goroutine.
 func (r *Radio) Scan(ctx context.Context, filter Filter, found func(Found)) error {
 	err := r.discover(ctx, func(d sighting) bool {
 		if filter.matches(d.Found) {
@@ -83,7 +85,7 @@ func (r *Radio) discover(ctx context.Context, visit func(sighting) bool) error {
 	}
 }
 
-// discoverWith starts discovery on the adapters that were switched on, and ends it on those that were switched off.
+// discoverWith starts discovery on adapters that were switched on, and ends it on adapters that were switched off.
 // It fails if no adapter is left.
 func (r *Radio) discoverWith(ctx context.Context, s *scan, scanning map[dbus.ObjectPath]error) error {
 	on, off := s.takeAdapters()
@@ -246,7 +248,7 @@ func (s *scan) update(c change) {
 func (s *scan) gone(reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.fail(problem(NoBluetooth, reason, nil))
+	s.fail(failure(problem.CodeNoBluetooth, reason, nil))
 }
 
 func (s *scan) fail(err error) {

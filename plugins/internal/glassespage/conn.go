@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/service-dev/service/glasses/driver"
+	"github.com/service-dev/service/internal/problem"
 )
 
 const (
@@ -35,7 +35,7 @@ func newConn(p *Page, l *link) *Conn {
 // Notifications returns the values that the peripheral sends, in order. It is closed when the link ends.
 func (c *Conn) Notifications() <-chan []byte { return c.notifications }
 
-// Err returns nil while the link is open, and then a *Problem.
+// Err returns nil while the link is open, and then a *problem.Error.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +54,7 @@ func (c *Conn) Write(ctx context.Context, data []byte, withResponse bool) error 
 	p.mu.Lock()
 	if c.link.conn != c || p.tab == nil {
 		p.mu.Unlock()
-		return problem(driver.ProblemLost)
+		return linkProblem(problem.CodeLost)
 	}
 	p.tab.send(writeMessage(c.link.index, data, withResponse))
 	p.mu.Unlock()
@@ -63,12 +63,12 @@ func (c *Conn) Write(ctx context.Context, data []byte, withResponse bool) error 
 	select {
 	case code := <-c.written:
 		if code != "" {
-			return problem(code)
+			return linkProblem(code)
 		}
 		return nil
 	case <-timer.C: // a later confirmation would be mistaken for that of the next value
 		c.Close()
-		return problem(driver.ProblemTimeout)
+		return linkProblem(problem.CodeTimeout)
 	case <-c.done:
 		return c.Err()
 	case <-ctx.Done():
@@ -85,7 +85,7 @@ func (c *Conn) Close() {
 		p.tell(toPage{Type: typeDrop, Link: c.link.spec.Key})
 		c.link.conn = nil
 	}
-	c.finish(driver.ProblemLost)
+	c.finish(problem.CodeLost)
 }
 
 // finish ends the link with a problem, unless it has already ended.
@@ -93,7 +93,7 @@ func (c *Conn) finish(code string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err == nil {
-		c.err = problem(code)
+		c.err = linkProblem(code)
 		close(c.done)
 		close(c.notifications)
 	}

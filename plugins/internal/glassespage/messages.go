@@ -90,7 +90,7 @@ func writeMessage(index byte, data []byte, withResponse bool) message {
 	return message{websocket.MessageBinary, append(head, data...)}
 }
 
-// parse parses a message from a page with the given links.
+// parse parses a message from a page with these links.
 func parse(typ websocket.MessageType, data []byte, links []driver.LinkSpec) (fromPage, error) {
 	if typ == websocket.MessageBinary {
 		switch {

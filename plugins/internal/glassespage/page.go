@@ -15,6 +15,7 @@ import (
 
 	"github.com/service-dev/service/glasses/driver"
 	"github.com/service-dev/service/internal/loopback"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Options describes the glasses of a page.
@@ -24,9 +25,9 @@ type Options struct {
 	Title string
 	Steps []string
 	Links []driver.LinkSpec
-	// Accept returns why the peripheral that the user chose for a link is not accepted, or nil if it is. others holds
-	// the names of the peripherals chosen for the other links, by key.
-	Accept func(key, name string, others map[string]string) *Problem
+	// Accept returns the reason why the peripheral that the user chose for a link is not accepted, or nil if it is.
+	// others holds the names of the peripherals chosen for the other links, by key.
+	Accept func(key, name string, others map[string]string) *problem.Error
 	// Left is called asynchronously when a tab that carried the links is gone, so that no peripheral is chosen any
 	// more.
 	Left func()
@@ -58,11 +59,11 @@ type Page struct {
 type link struct {
 	spec    driver.LinkSpec
 	index   byte
-	name    string      // of the peripheral chosen in the tab; "" if there is none
-	problem *Problem    // why the user's last choice was not accepted
-	waiting chan opened // receives the result for a waiting Open; nil if none waits
-	asked   bool        // whether the tab was asked to open it
-	conn    *Conn       // nil unless it is open
+	name    string         // of the peripheral chosen in the tab; "" if there is none
+	problem *problem.Error // why the user's last choice was not accepted
+	waiting chan opened    // receives the result for a waiting Open; nil if none waits
+	asked   bool           // whether the tab was asked to open it
+	conn    *Conn          // nil unless it is open
 }
 
 // opened is the result of Open.
@@ -121,12 +122,12 @@ func (p *Page) missPage() {
 }
 
 // Waits returns what the user has to do on the page before the links can be opened, or nil.
-func (p *Page) Waits() *Problem {
+func (p *Page) Waits() *problem.Error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.tab == nil {
-		return &Problem{Code: driver.ProblemNotChosen, Message: "the page of the glasses is not open in a browser",
-			FixHint: "open it in Chrome or Edge, and choose the glasses there"}
+		return &problem.Error{Code: problem.CodeNotChosen, Message: "the page of the glasses is not open in a browser",
+			FixHint: "Open it in Chrome or Edge, and choose the glasses there."}
 	}
 	for _, l := range p.links {
 		if l.name != "" {
@@ -135,7 +136,7 @@ func (p *Page) Waits() *Problem {
 		if l.problem != nil {
 			return l.problem
 		}
-		return problem(driver.ProblemNotChosen)
+		return linkProblem(problem.CodeNotChosen)
 	}
 	return nil
 }
@@ -168,14 +169,14 @@ func (p *Page) Close() {
 }
 
 // Open opens a link. It waits until the page is open and the user has chosen the peripheral on it. On failure it
-// returns the error of ctx or a *Problem.
+// returns the error of ctx or a *problem.Error.
 func (p *Page) Open(ctx context.Context, key string) (*Conn, error) {
 	answer := make(chan opened, 1)
 	p.mu.Lock()
 	l := p.link(key)
 	if l == nil || p.closed {
 		p.mu.Unlock()
-		return nil, problem(driver.ProblemLost)
+		return nil, linkProblem(problem.CodeLost)
 	}
 	l.waiting = answer
 	p.ask(l)

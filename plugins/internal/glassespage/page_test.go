@@ -11,6 +11,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/service-dev/service/glasses/driver"
+	"github.com/service-dev/service/internal/problem"
 )
 
 var specs = []driver.LinkSpec{{Key: "left", NamePrefix: "Pair "}, {Key: "right", NamePrefix: "Pair "}}
@@ -20,9 +21,9 @@ func newPage(t *testing.T) *Page {
 	t.Helper()
 	p, err := Serve(t.Context(), Options{
 		Log: slog.New(slog.DiscardHandler), Title: "Glasses", Links: specs, Changed: func() {}, Left: func() {},
-		Accept: func(key, name string, _ map[string]string) *Problem {
+		Accept: func(key, name string, _ map[string]string) *problem.Error {
 			if name != "Pair "+key {
-				return &Problem{Code: driver.ProblemRefused, Message: "the wrong one", FixHint: "choose the other"}
+				return &problem.Error{Code: problem.CodeRefused, Message: "the wrong one", FixHint: "choose the other"}
 			}
 			return nil
 		},
@@ -37,7 +38,7 @@ func newPage(t *testing.T) *Page {
 func TestPage_CarriesALink(t *testing.T) {
 	p := newPage(t)
 	_, s := open(t, p)
-	if w := p.Waits(); w == nil || w.Code != driver.ProblemNotChosen {
+	if w := p.Waits(); w == nil || w.Code != problem.CodeNotChosen {
 		t.Errorf("got %v, want glasses that are not chosen", w)
 	}
 	conns := make(chan *Conn, 1)
@@ -68,16 +69,16 @@ func TestPage_CarriesALink(t *testing.T) {
 		t.Errorf("got the notification %q, want yes", got)
 	}
 	s.send(`{"type":"down","link":"left","problem":"not_in_range"}`)
-	if _, more := <-c.Notifications(); more || codeOf(c.Err()) != driver.ProblemNotInRange {
+	if _, more := <-c.Notifications(); more || codeOf(c.Err()) != problem.CodeNotInRange {
 		t.Errorf("got %v, want a link that is not in range", c.Err())
 	}
-	if err := c.Write(t.Context(), []byte("late"), false); codeOf(err) != driver.ProblemLost {
+	if err := c.Write(t.Context(), []byte("late"), false); codeOf(err) != problem.CodeLost {
 		t.Errorf("write after the end: got %v, want lost", err)
 	}
 }
 
 func codeOf(err error) string {
-	if p := (*Problem)(nil); errors.As(err, &p) {
+	if p := (*problem.Error)(nil); errors.As(err, &p) {
 		return p.Code
 	}
 	return ""
@@ -101,7 +102,7 @@ func TestPage_WaitsForTheNextPage(t *testing.T) {
 		_ = s.ws.CloseNow()
 		for range c.Notifications() {
 		}
-		if codeOf(c.Err()) != driver.ProblemLost {
+		if codeOf(c.Err()) != problem.CodeLost {
 			t.Errorf("got %v, want a lost link", c.Err())
 		}
 		if s, _ = v.dial("?tab=one"); s == nil {
@@ -240,7 +241,7 @@ func TestPage_EndsWithTheSession(t *testing.T) {
 		t.Errorf("closed with %d, want a normal closure", got)
 	}
 	<-done
-	if _, err := p.Open(t.Context(), "left"); codeOf(err) != driver.ProblemLost {
+	if _, err := p.Open(t.Context(), "left"); codeOf(err) != problem.CodeLost {
 		t.Errorf("open after the end: got %v, want lost", err)
 	}
 }
@@ -278,7 +279,7 @@ func FuzzParse(f *testing.F) {
 		if !isAll && m.Link != "left" && m.Link != "right" {
 			t.Errorf("accepted the link %q", m.Link)
 		}
-		if m.Problem != "" && problem(m.Problem).Message == "" {
+		if m.Problem != "" && linkProblem(m.Problem).Message == "" {
 			t.Errorf("accepted the problem %q, which has no text", m.Problem)
 		}
 		if len(m.Name) > maxName || len(m.data) > maxValue || m.Type == driver.Notified != binary {

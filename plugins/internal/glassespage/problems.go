@@ -4,20 +4,12 @@ import (
 	"cmp"
 
 	"github.com/service-dev/service/glasses/driver"
+	"github.com/service-dev/service/internal/problem"
 )
 
-// Problem is why a link cannot be opened, with texts for the user.
-type Problem struct {
-	Code    string `json:"code"` // a code of package driver
-	Message string `json:"message"`
-	FixHint string `json:"fixHint"`
-}
-
-func (p *Problem) Error() string { return p.Message }
-
-// problem returns the Problem for a code; an empty code counts as a lost connection.
-func problem(code string) *Problem {
-	code = cmp.Or(code, driver.ProblemLost)
+// linkProblem returns the error for a code. It treats an empty code as a lost connection.
+func linkProblem(code string) *problem.Error {
+	code = cmp.Or(code, problem.CodeLost)
 	message, fixHint := driver.ProblemText(code)
-	return &Problem{Code: code, Message: message, FixHint: fixHint}
+	return &problem.Error{Code: code, Message: message, FixHint: fixHint}
 }

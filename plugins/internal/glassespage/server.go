@@ -56,8 +56,8 @@ func serveFile(name string, data []byte) http.Handler {
 	})
 }
 
-// guard refuses requests that come neither from the page itself nor from a user who opens it: requests from other
-// sites, and requests for another host name, which an attacker's DNS may resolve to this machine.
+// guard refuses requests from other sites, and requests for another host name, which an attacker's DNS may
+// resolve to this machine. It accepts requests from the page itself and from a user who opens it.
 func (p *Page) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range headers {

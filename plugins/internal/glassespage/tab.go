@@ -9,6 +9,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/service-dev/service/glasses/driver"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Status codes that the socket of a tab is closed with.
@@ -109,7 +110,7 @@ func (p *Page) leave(t *tab) {
 	close(t.out)
 	for _, l := range p.links {
 		l.name, l.problem, l.asked = "", nil, false
-		l.lose(driver.ProblemLost)
+		l.lose(problem.CodeLost)
 	}
 	p.o.Left()
 }
@@ -153,7 +154,7 @@ func (p *Page) handle(t *tab, m fromPage) {
 		}
 		return
 	}
-	var refused *Problem
+	var refused *problem.Error
 	if m.Type == typeChosen {
 		refused = p.judge(m)
 	}
@@ -167,15 +168,16 @@ func (p *Page) handle(t *tab, m fromPage) {
 	}
 }
 
-// has reports whether the tab is the page.
+// has reports whether t is the tab that currently uses the glasses.
 func (p *Page) has(t *tab) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.tab == t
 }
 
-// judge returns why the peripheral that the user chose for a link is not accepted, or nil if it is.
-func (p *Page) judge(m fromPage) *Problem {
+// judge returns the reason why the peripheral that the user chose for a link is not accepted, or
+// nil if it is.
+func (p *Page) judge(m fromPage) *problem.Error {
 	p.mu.Lock()
 	others := p.names(m.Link)
 	p.mu.Unlock()
@@ -183,7 +185,7 @@ func (p *Page) judge(m fromPage) *Problem {
 }
 
 // apply processes a message from the page. mu must be held.
-func (p *Page) apply(m fromPage, refused *Problem) {
+func (p *Page) apply(m fromPage, refused *problem.Error) {
 	l := p.link(m.Link) // nil only for a problem that concerns all links
 	switch m.Type {
 	case typeChosen:
@@ -191,7 +193,7 @@ func (p *Page) apply(m fromPage, refused *Problem) {
 	case typeProblem:
 		for _, one := range p.links {
 			if l == nil || l == one {
-				one.problem = problem(m.Problem)
+				one.problem = linkProblem(m.Problem)
 			}
 		}
 		p.refresh()
@@ -202,7 +204,7 @@ func (p *Page) apply(m fromPage, refused *Problem) {
 		}
 	case typeDown:
 		if l.asked {
-			l.answer(opened{err: problem(m.Problem)})
+			l.answer(opened{err: linkProblem(m.Problem)})
 		}
 		l.lose(m.Problem)
 	case typeWritten:
@@ -218,8 +220,8 @@ func (p *Page) apply(m fromPage, refused *Problem) {
 
 // choose records the peripheral that the user chose for a link. The page has already closed the link to the previous
 // one. mu must be held.
-func (p *Page) choose(l *link, name string, refused *Problem) {
-	l.lose(driver.ProblemLost)
+func (p *Page) choose(l *link, name string, refused *problem.Error) {
+	l.lose(problem.CodeLost)
 	l.asked, l.problem = false, refused
 	if refused != nil {
 		l.name = ""

@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/service-dev/service/glasses/driver"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Shown is the information about the glasses that the page shows.
@@ -40,11 +41,11 @@ type view struct {
 }
 
 type viewLink struct {
-	Key     string   `json:"key"`
-	State   string   `json:"state"` // choose, waiting, opening, up or down
-	Name    string   `json:"name"`
-	Battery int      `json:"battery"`
-	Problem *Problem `json:"problem"`
+	Key     string         `json:"key"`
+	State   string         `json:"state"` // choose, waiting, opening, up or down
+	Name    string         `json:"name"`
+	Battery int            `json:"battery"`
+	Problem *problem.Error `json:"problem"`
 }
 
 // Show updates what the page shows.
@@ -73,7 +74,7 @@ func (p *Page) refresh() {
 			}
 			one.State, one.Battery = s.State, s.Battery
 			if s.State == driver.LinkDown && s.Problem != "" && one.Problem == nil {
-				one.Problem = problem(s.Problem)
+				one.Problem = linkProblem(s.Problem)
 			}
 		}
 		v.Links[i] = one

@@ -3,9 +3,6 @@ package httpbackend
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -19,6 +16,8 @@ import (
 
 	"github.com/service-dev/service/internal/buildinfo"
 	"github.com/service-dev/service/internal/loopback"
+	"github.com/service-dev/service/internal/problem"
+	"github.com/service-dev/service/plugins/internal/serve"
 	"github.com/service-dev/service/proto/backendapi"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
@@ -29,9 +28,6 @@ const (
 	callTimeout = 10 * time.Second
 	// maxBody is the maximum length of a response body in bytes; a longer one is malformed.
 	maxBody = 1 << 20
-	// largeBody is the length in bytes above which only one response is decoded at a time: until its entries are
-	// counted, a response of 1 MB can use more than a hundred times as much memory.
-	largeBody = 16 << 10
 	// maxHeader is the maximum length of each header about the requester, as in the backend.
 	maxHeader = 100
 )
@@ -39,8 +35,7 @@ const (
 // client calls backends.
 type client struct {
 	locate func(context.Context, *pluginv1.Target) (string, error)
-	plain  *clients      // for http
-	large  chan struct{} // semaphore for decoding large responses
+	plain  *clients // for http
 
 	mu     sync.Mutex
 	secure *clients // for https; nil before the first call
@@ -48,7 +43,7 @@ type client struct {
 
 func newClient(locate func(context.Context, *pluginv1.Target) (string, error)) *client {
 	plain, _ := newClients(networkState{}) // cannot fail without a certificate file
-	return &client{locate: locate, plain: plain, large: make(chan struct{}, 1)}
+	return &client{locate: locate, plain: plain}
 }
 
 // Close closes idle connections.
@@ -97,84 +92,56 @@ func remote(_ context.Context, t *pluginv1.Target) (string, error) {
 	return u.String(), nil
 }
 
-// request is one call. path may include a query; in is nil for a call without a body; out points to a struct, or is
-// nil if the response has no body.
+// request is one call.
 type request struct {
-	target       *pluginv1.Target
-	method, path string
-	anonymous    bool // sends no credential
-	unnamed      bool // sends the install id but no other headers about the requester
-	in           any
-	out          any
-	statuses     map[int]string // error codes by status; the route uses no other statuses except 200
-	longer       time.Duration  // additional time for the backend beyond callTimeout
+	target *pluginv1.Target
+	route  backendapi.Route
+	path   string // with its query
+	body   []byte
+	wait   time.Duration // additional time for the backend beyond callTimeout
 }
 
-// fetch makes one call and returns the decoded response.
-func fetch[T any](ctx context.Context, c *client, r request) (answer T, err error) {
-	r.out = &answer
-	err = c.do(ctx, r)
-	return answer, err
+// isPoll reports whether the device code is the request's credential. Then pollStatuses applies.
+func (r request) isPoll() bool {
+	return r.route.Name == backendapi.RoutePollCode || r.route.Name == backendapi.RouteCancelCode
 }
 
 // do makes one call. On failure it returns a gRPC status with a Problem, or the caller's cancellation.
-func (c *client) do(ctx context.Context, r request) error {
+func (c *client) do(ctx context.Context, r request) (*pluginv1.CallResponse, error) {
 	base, err := c.locate(ctx, r.target)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req, err := build(ctx, strings.TrimRight(base, "/"), r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	use, err := c.clientsFor(base, r.target.GetNetwork())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	caller := *use.http
-	if r.longer > 0 {
+	if r.wait > 0 {
 		caller = *use.patient
-		caller.Timeout += r.longer
+		caller.Timeout += r.wait
 	}
 	resp, err := caller.Do(req)
 	if err != nil {
-		return transport(ctx, err)
+		return nil, transport(ctx, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
-	if err != nil {
-		return transport(ctx, err)
-	}
-	if !r.succeeded(resp.StatusCode) {
-		return refusal(resp, body, r.statuses)
-	}
-	if r.out == nil {
-		return nil
-	}
-	if len(body) > maxBody {
-		return malformed(resp.StatusCode, "its response is longer than 1 MB")
-	}
-	err = c.decode(ctx, body, r.out)
 	switch {
-	case ctx.Err() != nil:
-		return transport(ctx, ctx.Err())
 	case err != nil:
-		return malformed(resp.StatusCode, err.Error())
+		return nil, transport(ctx, err)
+	case !r.succeeded(resp.StatusCode):
+		return nil, refusal(resp, body, r.isPoll())
+	case r.route.NoContent:
+		body = nil
+	case len(body) > maxBody:
+		return nil, malformed(resp.StatusCode, "its response is longer than 1 MB")
 	}
-	return nil
-}
-
-// decode decodes a response. Only one large response is decoded at a time.
-func (c *client) decode(ctx context.Context, body []byte, out any) error {
-	if len(body) > largeBody {
-		select {
-		case c.large <- struct{}{}:
-			defer func() { <-c.large }()
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return decode(body, out)
+	return &pluginv1.CallResponse{Status: uint32(resp.StatusCode), Body: body}, nil
 }
 
 // succeeded reports whether a status means success for this call.
@@ -183,44 +150,32 @@ func (r request) succeeded(status int) bool {
 	case http.StatusOK:
 		return true
 	case http.StatusCreated, http.StatusAccepted:
-		return r.statuses == nil
+		return !r.isPoll()
 	case http.StatusNoContent:
-		return r.out == nil
+		return r.route.NoContent
 	}
 	return false
 }
 
 func build(ctx context.Context, base string, r request) (*http.Request, error) {
-	var body io.Reader
-	if r.in != nil {
-		b, isRaw := r.in.(json.RawMessage)
-		if !isRaw { // json.Marshal would escape raw JSON for HTML, which could make it too long
-			var err error
-			if b, err = json.Marshal(r.in); err != nil {
-				return nil, status.Error(codes.Internal, "encode request")
-			}
-		}
-		body = bytes.NewReader(b)
-	}
-	req, err := http.NewRequestWithContext(ctx, r.method, base+r.path, body)
+	req, err := http.NewRequestWithContext(ctx, r.route.Method(), base+r.path, bytes.NewReader(r.body))
 	if err != nil {
 		return nil, status.Error(codes.Internal, "build request")
 	}
-	if r.in != nil {
+	if len(r.body) > 0 {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "service/"+buildinfo.Version)
-	switch {
-	case r.unnamed:
+	if r.route.Caller == backendapi.Install { // no other headers about the requester
 		req.Header.Set(backendapi.HeaderInstallID, r.target.GetInstallId())
-	case !r.anonymous:
+	} else {
 		credential(req.Header, r.target)
 	}
 	return req, nil
 }
 
-// credential sets either the bearer token or the install id, never both, and the headers about the requester.
+// credential sets either the bearer token or the install ID, never both, and the headers about the requester.
 func credential(h http.Header, t *pluginv1.Target) {
 	if bearer := t.GetBearer(); bearer != "" {
 		h.Set("Authorization", "Bearer "+bearer)
@@ -238,24 +193,6 @@ func credential(h http.Header, t *pluginv1.Target) {
 	}
 }
 
-// decode parses exactly one JSON value. Its error does not quote the body, which may contain a secret.
-func decode(body []byte, out any) error {
-	if err := json.Unmarshal(body, out); err != nil {
-		var wrong *json.UnmarshalTypeError
-		if errors.As(err, &wrong) {
-			return fmt.Errorf("field %q has the wrong type", printable(wrong.Field, 60))
-		}
-		return errors.New("it is not valid JSON")
-	}
-	if err := checkForms(out); err != nil {
-		return err
-	}
-	if c, ok := out.(checked); ok {
-		return c.check()
-	}
-	return nil
-}
-
 // printable replaces all characters except printable ASCII with ? and truncates s to n bytes.
 func printable(s string, n int) string {
 	var b strings.Builder
@@ -270,4 +207,10 @@ func printable(s string, n int) string {
 		}
 	}
 	return strings.TrimSpace(b.String())
+}
+
+func unfit(message, hint string) error {
+	return serve.Refuse(codes.InvalidArgument, &pluginv1.Problem{
+		Code: problem.CodeInvalidRequest, Message: message, FixHint: hint,
+	})
 }

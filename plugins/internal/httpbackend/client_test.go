@@ -2,6 +2,7 @@ package httpbackend
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
@@ -15,6 +16,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/service-dev/service/internal/problem"
+	"github.com/service-dev/service/proto/backendapi"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
@@ -43,9 +46,17 @@ func answer(t *testing.T, st int, header map[string]string, body string) *plugin
 	return &pluginv1.Target{BaseUrl: srv.URL, Credential: &pluginv1.Target_InstallId{InstallId: "inst_1"}}
 }
 
-func poll1(t *testing.T, target *pluginv1.Target) (*pluginv1.PollDeviceTokenResponse, error) {
+// call makes a request for the project com.example.hello or the session ses_1.
+func call(t *testing.T, target *pluginv1.Target, route string) (*pluginv1.CallResponse, error) {
 	t.Helper()
-	return New("x").PollDeviceToken(t.Context(), &pluginv1.PollDeviceTokenRequest{Target: target, DeviceCode: "sdc_1"})
+	return New("x").Call(t.Context(), &pluginv1.CallRequest{Target: target, Route: route, Body: []byte(`{}`),
+		Path: map[string]string{"project": "com.example.hello", "id": "ses_1"}})
+}
+
+func poll1(t *testing.T, target *pluginv1.Target) (*pluginv1.CallResponse, error) {
+	t.Helper()
+	return New("x").Call(t.Context(), &pluginv1.CallRequest{Target: target, Route: backendapi.RoutePollCode,
+		Body: []byte(`{"deviceCode":"sdc_1"}`)})
 }
 
 const token = `{"authToken":"svc_1","accountId":"a","tier":"free_account","linkedAt":"2026-01-02T03:04:05Z","expiresAt":null}`
@@ -68,21 +79,6 @@ func TestPollRefusals(t *testing.T) {
 		{"bad gateway", 502, nil, `<html>`, "backend_unreachable", true, 0},
 		{"server error with a code", 500, nil, `{"code":"internal_error","detail":"x","retryable":false}`,
 			"backend_unreachable", true, 0},
-		{"html", 200, nil, `<html></html>`, "backend_invalid_response", false, 0},
-		{"empty", 200, nil, ``, "backend_invalid_response", false, 0},
-		{"empty object", 200, nil, `{}`, "backend_invalid_response", false, 0},
-		{"not pending and no token", 200, nil, `{"pending":false}`, "backend_invalid_response", false, 0},
-		{"pending of a wrong type", 200, nil, `{"pending":"true"}`, "backend_invalid_response", false, 0},
-		{"interval of a wrong type", 200, nil, `{"pending":true,"pollIntervalSeconds":"5"}`,
-			"backend_invalid_response", false, 0},
-		{"token of a wrong type", 200, nil, strings.Replace(token, `"svc_1"`, `1`, 1), "backend_invalid_response",
-			false, 0},
-		{"token without account", 200, nil, `{"authToken":"svc_1"}`, "backend_invalid_response", false, 0},
-		{"time of a wrong form", 200, nil, strings.Replace(token, "2026-01-02T03:04:05Z", "yesterday", 1),
-			"backend_invalid_response", false, 0},
-		{"something after it", 200, nil, token + `{}`, "backend_invalid_response", false, 0},
-		{"an array", 200, nil, `[]`, "backend_invalid_response", false, 0},
-		{"null", 200, nil, `null`, "backend_invalid_response", false, 0},
 		{"too long", 200, nil, `{"pending":true,"x":"` + strings.Repeat("x", maxBody) + `"}`,
 			"backend_invalid_response", false, 0},
 		{"redirect", 302, map[string]string{"Location": "http://other.invalid/x"}, ``, "backend_unreachable", true, 0},
@@ -103,32 +99,30 @@ func TestPollRefusals(t *testing.T) {
 	}
 }
 
-func TestPollAnswers(t *testing.T) {
-	for body, want := range map[string]int64{
-		`{"pending":true,"pollIntervalSeconds":12}`:         12,
-		`{"pending":true}`:                                  0,
-		`{"pending":true,"pollIntervalSeconds":-1}`:         -1,
-		`{"pending":true,"pollIntervalSeconds":1000000000}`: 1_000_000_000,
-		`{"pending":true,"pollIntervalSeconds":5,"new":{}}`: 5,
-	} {
-		r, err := poll1(t, answer(t, 200, nil, body))
-		if err != nil || r.GetPending() == nil || r.GetPending().GetPollIntervalSeconds() != want {
-			t.Errorf("%s: got %v, %v, want pending with the interval", body, r, err)
+// The daemon checks successful responses, so their bodies are returned as they are.
+func TestCall_ReturnsTheBody(t *testing.T) {
+	for _, body := range []string{token, `{"pending":true,"new":{}}`, `<html>`, ``, "\xff"} {
+		if r, err := poll1(t, answer(t, 200, nil, body)); err != nil || string(r.GetBody()) != body || r.GetStatus() != 200 {
+			t.Errorf("%q: got %v, %v; want the body", body, r, err)
 		}
 	}
-	r, err := poll1(t, answer(t, 200, nil, token))
-	if err != nil || r.GetToken().GetAuthToken() != "svc_1" || r.GetToken().ExpiresAt != nil {
-		t.Fatalf("got %v, %v, want a token that does not expire", r, err)
+	if r, err := call(t, answer(t, 201, nil, token), backendapi.RouteMintKey); err != nil || r.GetStatus() != 201 {
+		t.Errorf("created: got %v, %v", r, err)
+	}
+	if _, err := call(t, answer(t, 204, nil, ""), backendapi.RouteAccount); problemOf(t, err).Code !=
+		"backend_invalid_response" {
+		t.Errorf("no content: got %v", err)
 	}
 }
 
 func TestAuthRequiredBringsItsCode(t *testing.T) {
 	body := `{"status":401,"code":"auth_required","detail":"link first","retryable":true,"fixHint":"show the code","deviceCode":"sdc_1",
 		"userCode":"BCDF-GHJK","verificationUrl":"http://x/activate","expiresInSeconds":600,"pollIntervalSeconds":5}`
-	_, err := NewSessions().CreateSession(t.Context(), &pluginv1.CreateSessionRequest{Target: answer(t, 401, nil, body)})
+	_, err := call(t, answer(t, 401, nil, body), backendapi.RouteOpenSession)
 	p := problemOf(t, err)
+	var code backendapi.DeviceCode
 	if p.Code != "auth_required" || !p.Retryable || p.FixHint != "show the code" ||
-		p.DeviceCode.GetUserCode() != "BCDF-GHJK" || p.DeviceCode.GetExpiresInSeconds() != 600 {
+		json.Unmarshal(p.GetDeviceCode(), &code) != nil || code.UserCode != "BCDF-GHJK" || code.ExpiresInSeconds != 600 {
 		t.Fatalf("got problem %v, want auth_required with the device code", p)
 	}
 	if strings.Contains(err.Error(), "sdc_1") {
@@ -177,7 +171,7 @@ func TestOneCredentialAndWhoAsks(t *testing.T) {
 	defer srv.Close()
 	who := &pluginv1.Requester{Host: "my\nhost", Os: strings.Repeat("x", 500), Client: "claude"}
 	list := func(target *pluginv1.Target) {
-		if _, err := NewSessions().ListSessions(t.Context(), &pluginv1.ListSessionsRequest{Target: target}); err != nil {
+		if _, err := call(t, target, backendapi.RouteSessions); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -202,7 +196,7 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 	for _, st := range []int{301, 302, 303, 307, 308} {
 		target := answer(t, st, map[string]string{"Location": other.URL}, "")
 		target.Credential = &pluginv1.Target_Bearer{Bearer: "svc_1"}
-		_, err := New("x").GetAccount(t.Context(), &pluginv1.GetAccountRequest{Target: target})
+		_, err := call(t, target, backendapi.RouteAccount)
 		if p := problemOf(t, err); p.Code != "backend_invalid_response" || reached {
 			t.Errorf("status %d: got %v, redirect followed: %v; want backend_invalid_response, false", st, p, reached)
 		}
@@ -216,7 +210,8 @@ func TestCancelled(t *testing.T) {
 	defer close(release)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-arrived; cancel() }()
-	_, err := New("x").GetAccount(ctx, &pluginv1.GetAccountRequest{Target: &pluginv1.Target{BaseUrl: srv.URL}})
+	_, err := New("x").Call(ctx, &pluginv1.CallRequest{Target: &pluginv1.Target{BaseUrl: srv.URL},
+		Route: backendapi.RouteAccount})
 	if status.Code(err) != codes.Canceled {
 		t.Fatalf("got %v, want Canceled", err)
 	}
@@ -235,28 +230,18 @@ func TestRetryAfterForms(t *testing.T) {
 	}
 }
 
-// FuzzAnswers decodes arbitrary bytes as each kind of response. Decoding must not panic, and an accepted response
-// must have all required fields.
-func FuzzAnswers(f *testing.F) {
+// FuzzRefusal makes a Problem of arbitrary error responses, which must have a code and a message.
+func FuzzRefusal(f *testing.F) {
 	golden, _ := filepath.Glob("../../../proto/backendapi/testdata/*.json")
 	for _, path := range golden {
 		if data, err := os.ReadFile(path); err == nil {
-			f.Add(200, data)
-			f.Add(401, data)
+			f.Add(401, true, data)
+			f.Add(409, false, data)
 		}
 	}
-	f.Add(200, []byte(token))
-	f.Add(200, []byte(`{"pending":true}`))
-	f.Add(502, []byte(`<html>`))
-	f.Fuzz(func(t *testing.T, st int, body []byte) {
-		var p poll
-		if decode(body, &p) == nil && !p.Pending && (p.AuthToken == "" || p.AccountID == "" || p.LinkedAt == "") {
-			t.Fatalf("a response without required fields was accepted: %q", body)
-		}
-		for _, out := range answers() {
-			_ = decode(body, out)
-		}
-		err := refusal(&http.Response{StatusCode: st, Header: http.Header{}}, body, pollStatuses)
+	f.Add(502, false, []byte(`<html>`))
+	f.Fuzz(func(t *testing.T, st int, isPoll bool, body []byte) {
+		err := refusal(&http.Response{StatusCode: st, Header: http.Header{}}, body, isPoll)
 		if problem := problemOf(t, err); problem.Code == "" || problem.Message == "" || !isCode(problem.Code) {
 			t.Fatalf("got a problem without a code or message: %v", problem)
 		}
@@ -267,8 +252,8 @@ func FuzzAnswers(f *testing.F) {
 // mean that a grant is missing.
 func TestForeignForbiddenIsNoGrant(t *testing.T) {
 	target := answer(t, http.StatusForbidden, map[string]string{"Content-Type": "text/html"}, "<h1>Forbidden</h1>")
-	_, err := NewSessions().CreateSession(t.Context(), &pluginv1.CreateSessionRequest{Target: target})
-	if p := problemOf(t, err); p.Code != codeInvalidResponse || p.FixHint == "" {
+	_, err := call(t, target, backendapi.RouteOpenSession)
+	if p := problemOf(t, err); p.Code != problem.CodeInvalidResponse || p.FixHint == "" {
 		t.Errorf("got %v, want codeInvalidResponse with a fixHint", p)
 	}
 }

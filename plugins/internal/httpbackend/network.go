@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/service-dev/service/internal/outbound"
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/plugins/internal/serve"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
@@ -87,7 +88,7 @@ func SettingsOf(n *pluginv1.Network) outbound.Settings {
 
 func unusableNetwork(err error) error {
 	return serve.Refuse(codes.FailedPrecondition, &pluginv1.Problem{
-		Code: codeUnreachable, Message: "reach backend: " + printable(err.Error(), 300),
+		Code: problem.CodeBackendUnreachable, Message: "reach backend: " + printable(err.Error(), 300),
 		FixHint: "Correct ca_file in config.yaml, or remove it.",
 	})
 }
@@ -112,7 +113,7 @@ func transport(ctx context.Context, err error) error {
 		return status.FromContextError(ctx.Err()).Err()
 	}
 	p := &pluginv1.Problem{
-		Code:      codeUnreachable,
+		Code:      problem.CodeBackendUnreachable,
 		Message:   "reach backend: " + cause(err),
 		Retryable: true,
 		FixHint:   "Check the network and the backend address (SERVICE_BACKEND_URL), then try again.",

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/service-dev/service/internal/problem"
+	"github.com/service-dev/service/proto/backendapi"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 	"github.com/service-dev/service/test/networktest"
 )
@@ -71,7 +73,7 @@ func TestNetwork_SettingsOfEachCall(t *testing.T) {
 		if c.proxyAnswers != http.StatusOK {
 			s.secure.closeIdle()
 		}
-		_, err := s.PollDeviceToken(t.Context(), &pluginv1.PollDeviceTokenRequest{DeviceCode: "sdc_1",
+		_, err := s.Call(t.Context(), &pluginv1.CallRequest{Route: backendapi.RoutePollCode,
 			Target: &pluginv1.Target{BaseUrl: c.url, Network: c.network}})
 		if c.message == "" {
 			if err != nil {
@@ -80,7 +82,7 @@ func TestNetwork_SettingsOfEachCall(t *testing.T) {
 			continue
 		}
 		p := problemOf(t, err)
-		if p.GetCode() != codeUnreachable || !strings.Contains(p.GetMessage(), c.message) ||
+		if p.GetCode() != problem.CodeBackendUnreachable || !strings.Contains(p.GetMessage(), c.message) ||
 			!strings.Contains(p.GetFixHint(), c.hint) || p.GetRetryable() != c.retryable ||
 			p.GetUntrusted() != (c.name == "untrusted") || strings.Contains(p.String(), "geheim") {
 			t.Errorf("%s: got %v, want %q and a hint with %q", c.name, p, c.message, c.hint)
@@ -132,7 +134,7 @@ func TestNetwork_ReadsReplacedCertificates(t *testing.T) {
 	s := New("backendhttp")
 	defer func() { _ = s.Close(t.Context()) }()
 	call := func() error {
-		_, err := s.PollDeviceToken(t.Context(), &pluginv1.PollDeviceTokenRequest{DeviceCode: "sdc_1",
+		_, err := s.Call(t.Context(), &pluginv1.CallRequest{Route: backendapi.RoutePollCode,
 			Target: &pluginv1.Target{BaseUrl: "https://localhost:" + port,
 				Network: &pluginv1.Network{CaFile: wrong, HttpsProxy: "http://127.0.0.1:1"}}})
 		return err

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/service-dev/service/proto/backendapi"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
@@ -26,11 +27,15 @@ func TestManyThatWaitHoldNobodyUp(t *testing.T) {
 		_, _ = io.WriteString(w, `{"events":[],"next":3,"more":false}`)
 	}))
 	t.Cleanup(srv.Close)
-	s := NewSessions()
+	s := New("x")
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
-	list := func(wait int32) error {
-		_, err := s.ListEvents(t.Context(), &pluginv1.ListEventsRequest{SessionId: "ses_1", WaitMs: wait,
-			Target: &pluginv1.Target{BaseUrl: srv.URL, Credential: &pluginv1.Target_Bearer{Bearer: "svc_1"}}})
+	list := func(wait uint32) error {
+		call := &pluginv1.CallRequest{Route: backendapi.RouteEvents, Path: map[string]string{"id": "ses_1"}, WaitMs: wait,
+			Target: &pluginv1.Target{BaseUrl: srv.URL, Credential: &pluginv1.Target_Bearer{Bearer: "svc_1"}}}
+		if wait > 0 {
+			call.Query = map[string]string{"waitMs": "25000"}
+		}
+		_, err := s.Call(t.Context(), call)
 		return err
 	}
 	var all sync.WaitGroup

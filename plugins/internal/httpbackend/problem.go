@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,28 +13,23 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/plugins/internal/serve"
 	"github.com/service-dev/service/proto/backendapi"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// Error codes of this package. All other codes come from the backend (proto/backendapi).
-const (
-	codeUnreachable     = "backend_unreachable"
-	codeInvalidResponse = "backend_invalid_response"
-)
-
 // pollStatuses maps status codes of the token endpoint to error codes, for backends that send no error code.
 var pollStatuses = map[int]string{
-	http.StatusForbidden: backendapi.CodeDeviceCodeDenied,
-	http.StatusNotFound:  backendapi.CodeUnknownDeviceCode,
-	http.StatusGone:      backendapi.CodeDeviceCodeExpired,
+	http.StatusForbidden: problem.CodeDeviceCodeDenied,
+	http.StatusNotFound:  problem.CodeUnknownDeviceCode,
+	http.StatusGone:      problem.CodeDeviceCodeExpired,
 }
 
 // bareStatuses maps status codes that have a single meaning on all other routes to error codes.
 var bareStatuses = map[int]string{
-	http.StatusUnauthorized:    backendapi.CodeAuthRequired,
-	http.StatusTooManyRequests: backendapi.CodeRateLimited,
+	http.StatusUnauthorized:    problem.CodeAuthRequired,
+	http.StatusTooManyRequests: problem.CodeRateLimited,
 }
 
 // problemBody is a body of application/problem+json, with the additional fields of some codes.
@@ -57,9 +51,6 @@ type problemBody struct {
 	CurrentVersion int64 `json:"currentVersion"`
 }
 
-// misfitHint is the fix hint for every response that does not match the contract.
-const misfitHint = "Update the service, or check SERVICE_BACKEND_URL: the backend does not match this version."
-
 // Limits of the texts of a problem, in characters.
 const (
 	maxMessage = 300
@@ -67,10 +58,10 @@ const (
 )
 
 // refusal returns the Problem for an error response. body may be truncated or have any content.
-func refusal(resp *http.Response, body []byte, statuses map[int]string) error {
+func refusal(resp *http.Response, body []byte, isPoll bool) error {
 	st := resp.StatusCode
 	if st >= 300 && st < 400 {
-		return redirected(resp, statuses != nil)
+		return redirected(resp, isPoll)
 	}
 	var b problemBody
 	if json.Unmarshal(body, &b) != nil || !isCode(b.Code) {
@@ -83,38 +74,40 @@ func refusal(resp *http.Response, body []byte, statuses map[int]string) error {
 		RetryAfterSeconds: retryAfter(resp.Header.Get("Retry-After"), time.Now()),
 	}
 	// Pass on the hint only with a code of the contract, because agents follow hints.
-	if slices.ContainsFunc(backendapi.Codes(), func(c backendapi.CodeInfo) bool { return c.Code == b.Code }) {
+	if problem.Of(b.Code).Title != "" {
 		p.FixHint = sentence(b.FixHint, maxFixHint)
 	}
 	switch {
-	case st == http.StatusGatewayTimeout && b.Code == backendapi.CodeTimeout:
+	case st == http.StatusGatewayTimeout && b.Code == problem.CodeTimeout:
 		// The backend works, but the simulator page did not respond.
 	case st >= 500:
 		// In all other cases, the backend failed this call and may recover.
-		p.Code = codeUnreachable
-	case statuses[st] != "":
-		p.Code = statuses[st]
-	case statuses != nil && st != http.StatusTooManyRequests:
+		p.Code = problem.CodeBackendUnreachable
+	case isPoll && pollStatuses[st] != "":
+		p.Code = pollStatuses[st]
+	case isPoll && st != http.StatusTooManyRequests:
 		// This response comes from an intermediary rather than from the route, perhaps only temporarily.
-		p.Code, b.Retryable, p.FixHint = codeUnreachable, nil, misfitHint
+		p.Code, b.Retryable, p.FixHint = problem.CodeBackendUnreachable, nil, backendapi.FixHintMismatch
 	case p.Code == "":
-		p.Code = cmp.Or(bareStatuses[st], codeInvalidResponse)
+		p.Code = cmp.Or(bareStatuses[st], problem.CodeInvalidResponse)
 	}
-	p.Retryable = retryable(p.Code)
+	if info := problem.Of(p.Code); info.Title != "" || p.Code == problem.CodeBackendUnreachable {
+		p.Retryable = info.Retryable
+	}
 	if b.Retryable != nil && st < 500 {
 		p.Retryable = *b.Retryable
 	}
 	if p.Message == "" {
 		p.Message = fmt.Sprintf("the backend responded with %d %s", st, http.StatusText(st))
 	}
-	if p.Code == codeInvalidResponse && p.FixHint == "" {
-		p.FixHint = misfitHint
+	if p.Code == problem.CodeInvalidResponse && p.FixHint == "" {
+		p.FixHint = backendapi.FixHintMismatch
 	}
-	if p.Code == backendapi.CodeAuthRequired {
-		switch err := checkForms(b.DeviceCode); {
+	if p.Code == problem.CodeAuthRequired {
+		switch err := backendapi.Check(&b.DeviceCode); {
 		case err == nil:
-			p.DeviceCode = deviceCodeProto(b.DeviceCode)
-		case !errors.Is(err, errMissing):
+			p.DeviceCode, _ = json.Marshal(b.DeviceCode) // cannot fail: texts and integers
+		case !errors.Is(err, backendapi.ErrMissing):
 			return malformed(st, err.Error())
 		}
 	}
@@ -125,11 +118,11 @@ func refusal(resp *http.Response, body []byte, statuses map[int]string) error {
 // record copies the additional fields of errors about a record.
 func (b problemBody) record(p *pluginv1.Problem) {
 	switch p.GetCode() {
-	case backendapi.CodePermissionDenied:
+	case problem.CodePermissionDenied:
 		const most = 64
 		p.Capability, p.Field = printable(b.Capability, most), printable(b.Field, most)
 		p.Needed, p.Granted = printable(b.Needed, most), printable(b.Granted, most)
-	case backendapi.CodeVersionConflict:
+	case problem.CodeVersionConflict:
 		p.CurrentVersion = max(b.CurrentVersion, 0)
 	}
 }
@@ -142,13 +135,13 @@ func redirected(resp *http.Response, polling bool) error {
 		host = "to " + printable(u.Scheme+"://"+u.Host, 100)
 	}
 	p := &pluginv1.Problem{
-		Code:       codeInvalidResponse,
+		Code:       problem.CodeInvalidResponse,
 		Message:    "the backend redirects " + host + ", which is not followed",
 		HttpStatus: uint32(resp.StatusCode),
 		FixHint:    "Set SERVICE_BACKEND_URL to the backend's own address.",
 	}
 	if polling {
-		p.Code, p.Retryable = codeUnreachable, true
+		p.Code, p.Retryable = problem.CodeBackendUnreachable, true
 	}
 	return serve.Refuse(codes.FailedPrecondition, p)
 }
@@ -156,20 +149,11 @@ func redirected(resp *http.Response, polling bool) error {
 // malformed returns the Problem for a successful response with invalid content.
 func malformed(st int, why string) error {
 	return serve.Refuse(codes.Internal, &pluginv1.Problem{
-		Code:       codeInvalidResponse,
+		Code:       problem.CodeInvalidResponse,
 		Message:    "the backend's response is invalid: " + why,
 		HttpStatus: uint32(st),
-		FixHint:    misfitHint,
+		FixHint:    backendapi.FixHintMismatch,
 	})
-}
-
-func retryable(code string) bool {
-	switch code {
-	case codeUnreachable, backendapi.CodeRateLimited, backendapi.CodeTimeout, backendapi.CodeAuthRequired,
-		backendapi.CodeDeviceCodeDenied, backendapi.CodeDeviceCodeExpired:
-		return true
-	}
-	return false
 }
 
 // retryAfter parses both forms of the header (RFC 9110 section 10.2.3) and returns at most an hour, or 0 if it is

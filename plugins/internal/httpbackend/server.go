@@ -1,13 +1,11 @@
-// Package httpbackend implements adapter contracts by calling a backend over the HTTP contract of proto/backendapi:
-// Server implements Backend for backendhttp and backendlocal, Sessions HostedSessions for browsersim. Every error
-// response, malformed response and network failure becomes a typed Problem. The package must not depend on the daemon
-// or on which adapter uses it, stores no links or sessions, and never logs the content of requests or responses.
+// Package httpbackend implements the Backend contract by calling a backend over the HTTP interface of proto/backendapi,
+// for backendhttp, backendlocal and browsersim. Every error response and network failure becomes a typed Problem whose
+// texts are safe to show; the content of other responses is the daemon's to check. The package must not depend on the
+// daemon or on which adapter uses it, stores no links or sessions, and never logs the content of requests or responses.
 package httpbackend
 
 import (
 	"context"
-	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/service-dev/service/internal/buildinfo"
@@ -42,90 +40,22 @@ func (s *Server) Activity(context.Context, *pluginv1.ActivityRequest) (*pluginv1
 	return &pluginv1.ActivityResponse{}, nil
 }
 
-// Health returns the backend's health.
-func (s *Server) Health(ctx context.Context, r *pluginv1.HealthRequest) (*pluginv1.HealthResponse, error) {
-	h, err := fetch[backendapi.Health](ctx, s.client, request{
-		target: r.GetTarget(), method: http.MethodGet, path: backendapi.PathHealth, anonymous: true,
-	})
-	return &pluginv1.HealthResponse{
-		Ok: h.OK, Service: h.Service, Version: h.Version, Commit: h.Commit, BuiltAt: h.BuiltAt,
-		UptimeMs: h.UptimeMs, Phase: h.Phase, Hints: h.Hints,
-	}, err
-}
-
-// IssueDeviceCode starts a device-code flow.
-func (s *Server) IssueDeviceCode(
-	ctx context.Context, r *pluginv1.IssueDeviceCodeRequest,
-) (*pluginv1.IssueDeviceCodeResponse, error) {
-	c, err := fetch[backendapi.DeviceCode](ctx, s.client, request{
-		target: r.GetTarget(), method: http.MethodPost, path: backendapi.PathDeviceCode,
-		in: backendapi.DeviceCodeRequest{Scope: r.GetScope()},
-	})
-	return &pluginv1.IssueDeviceCodeResponse{DeviceCode: deviceCodeProto(c)}, err
-}
-
-// PollDeviceToken polls once. The device code is the only credential.
-func (s *Server) PollDeviceToken(
-	ctx context.Context, r *pluginv1.PollDeviceTokenRequest,
-) (*pluginv1.PollDeviceTokenResponse, error) {
-	p, err := fetch[poll](ctx, s.client, request{
-		target: r.GetTarget(), method: http.MethodPost, path: backendapi.PathDeviceToken, statuses: pollStatuses,
-		in: backendapi.TokenRequest{DeviceCode: r.GetDeviceCode()},
-	})
+// Call makes one request to the backend. It returns the body of a successful response unchecked, and every other
+// response as a Problem.
+func (s *Server) Call(ctx context.Context, r *pluginv1.CallRequest) (*pluginv1.CallResponse, error) {
+	route, ok := backendapi.FindRoute(r.GetRoute())
+	if !ok || route.WebSocket {
+		return nil, unfit("unknown route "+printable(r.GetRoute(), 100),
+			"Install the service again so that all its binaries are of one version.")
+	}
+	path, err := route.Target(r.GetPath(), r.GetQuery())
 	if err != nil {
-		return nil, err
+		return nil, unfit(err.Error(), "Pass an id for each parameter of the path.")
 	}
-	if p.Pending {
-		return &pluginv1.PollDeviceTokenResponse{Outcome: &pluginv1.PollDeviceTokenResponse_Pending{
-			Pending: &pluginv1.Pending{PollIntervalSeconds: p.PollIntervalSeconds},
-		}}, nil
+	if t := r.GetTarget(); route.Caller == backendapi.Install && (t.GetBearer() != "" || t.GetInstallId() == "") {
+		// A token would tie usage to an account.
+		return nil, unfit("usage events must be sent with an install id and no token", "Set the install id and no bearer.")
 	}
-	return &pluginv1.PollDeviceTokenResponse{Outcome: &pluginv1.PollDeviceTokenResponse_Token{Token: &pluginv1.Token{
-		AuthToken: p.AuthToken, AccountId: p.AccountID, Tier: p.Tier, LinkedAt: p.LinkedAt, ExpiresAt: p.ExpiresAt,
-	}}}, nil
-}
-
-// CancelDeviceCode cancels a device code, which is the only credential.
-func (s *Server) CancelDeviceCode(
-	ctx context.Context, r *pluginv1.CancelDeviceCodeRequest,
-) (*pluginv1.CancelDeviceCodeResponse, error) {
-	err := s.do(ctx, request{
-		target: r.GetTarget(), method: http.MethodPost, path: backendapi.PathDeviceCancel, statuses: pollStatuses,
-		in: backendapi.TokenRequest{DeviceCode: r.GetDeviceCode()},
-	})
-	return &pluginv1.CancelDeviceCodeResponse{}, err
-}
-
-// RevokeLink revokes the target's own bearer token.
-func (s *Server) RevokeLink(ctx context.Context, r *pluginv1.RevokeLinkRequest) (*pluginv1.RevokeLinkResponse, error) {
-	if r.GetTarget().GetBearer() == "" {
-		return nil, unfit("no token to revoke", "Set the token as the target's bearer.")
-	}
-	err := s.do(ctx, request{target: r.GetTarget(), method: http.MethodDelete, path: backendapi.PathAccountLink})
-	return &pluginv1.RevokeLinkResponse{}, err
-}
-
-// GetAccount returns the account that a token belongs to.
-func (s *Server) GetAccount(ctx context.Context, r *pluginv1.GetAccountRequest) (*pluginv1.GetAccountResponse, error) {
-	a, err := fetch[backendapi.Account](ctx, s.client, request{
-		target: r.GetTarget(), method: http.MethodGet, path: backendapi.PathAccount,
-	})
-	return &pluginv1.GetAccountResponse{
-		AccountId: a.AccountID, Tier: a.Tier, LinkedAt: a.LinkedAt, ExpiresAt: a.ExpiresAt, Email: a.Email,
-	}, err
-}
-
-// MintProjectKey creates a project key.
-func (s *Server) MintProjectKey(
-	ctx context.Context, r *pluginv1.MintProjectKeyRequest,
-) (*pluginv1.MintProjectKeyResponse, error) {
-	out, err := fetch[backendapi.ProjectKey](ctx, s.client, request{
-		target: r.GetTarget(), method: http.MethodPost,
-		path: backendapi.PathProjects + "/" + url.PathEscape(r.GetProject()) + "/keys",
-		in:   backendapi.ProjectKeyRequest{Name: r.GetName()},
-	})
-	created, _ := time.Parse(time.RFC3339Nano, out.CreatedAt) // fetch has checked the format
-	return &pluginv1.MintProjectKeyResponse{
-		ProjectKey: out.ProjectKey, Hint: out.Hint, CreatedAt: created.UnixMilli(),
-	}, err
+	wait := time.Duration(min(r.GetWaitMs(), backendapi.MaxWaitMs)) * time.Millisecond
+	return s.do(ctx, request{target: r.GetTarget(), route: route, path: path, body: r.GetBody(), wait: wait})
 }

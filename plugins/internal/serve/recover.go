@@ -10,12 +10,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/internal/wiretext"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
-
-// CodeAdapterUnavailable is the code of a call during which the adapter panicked.
-const CodeAdapterUnavailable = "adapter_unavailable"
 
 // recoverUnary converts a panic to an error of that call, so that other calls and the embedded backend continue.
 func recoverUnary(log *slog.Logger) grpc.UnaryServerInterceptor {
@@ -46,7 +44,7 @@ func panicError(log *slog.Logger, method string, r any) error {
 	// The value may contain data of the call, so log only its type.
 	log.Error("call panicked", "method", method, "type", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
 	return Refuse(codes.Internal, &pluginv1.Problem{
-		Code:      CodeAdapterUnavailable,
+		Code:      problem.CodeAdapterUnavailable,
 		Message:   "the adapter had an internal error",
 		Retryable: true,
 		FixHint:   "Try again. If it happens again, run servicectl doctor and report the log.",

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 
+	"github.com/service-dev/service/internal/problem"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
@@ -25,7 +26,7 @@ func TestPanicIsATypedRefusal(t *testing.T) {
 		if len(details) != 1 {
 			t.Fatalf("got details %v, want one", err)
 		}
-		if p, ok := details[0].(*pluginv1.Problem); !ok || p.Code != CodeAdapterUnavailable || !p.Retryable ||
+		if p, ok := details[0].(*pluginv1.Problem); !ok || p.Code != problem.CodeAdapterUnavailable || !p.Retryable ||
 			p.FixHint == "" {
 			t.Fatalf("got %v, want a retryable CodeAdapterUnavailable with a fixHint", details[0])
 		}

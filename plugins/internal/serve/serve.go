@@ -108,9 +108,6 @@ func services(a Adapter) plugin.PluginSet {
 	if t, ok := a.(pluginv1.TransportServer); ok {
 		add(pluginv1.TransportPlugin, func(s *grpc.Server) { pluginv1.RegisterTransportServer(s, t) })
 	}
-	if h, ok := a.(pluginv1.HostedSessionsServer); ok {
-		add(pluginv1.SessionsPlugin, func(s *grpc.Server) { pluginv1.RegisterHostedSessionsServer(s, h) })
-	}
 	return set
 }
 

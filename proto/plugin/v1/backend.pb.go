@@ -1,4 +1,6 @@
-// The contract between the daemon and the backend adapters, service-plugin-backendhttp and service-plugin-backendlocal.
+// The contract between the daemon and the adapters that call a backend: service-plugin-backendhttp and
+// service-plugin-backendlocal, and for sessions of another machine's backend service-plugin-browsersim. Only adapters
+// that ship with the service are called, because a call holds a token.
 //
 // Adapters store nothing about a link: every call names its Target. A refusal is a gRPC status with one Problem in its
 // details; a status without a Problem means that the adapter itself failed.
@@ -273,8 +275,8 @@ type Problem struct {
 	HttpStatus uint32 `protobuf:"varint,5,opt,name=http_status,json=httpStatus,proto3" json:"http_status,omitempty"`
 	// From Retry-After; 0 if absent.
 	RetryAfterSeconds uint32 `protobuf:"varint,6,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
-	// Set if the code is auth_required.
-	DeviceCode *DeviceCode `protobuf:"bytes,7,opt,name=device_code,json=deviceCode,proto3" json:"device_code,omitempty"`
+	// If the code is auth_required: the new device code, as JSON of proto/backendapi.
+	DeviceCode []byte `protobuf:"bytes,14,opt,name=device_code,json=deviceCode,proto3" json:"device_code,omitempty"`
 	// If the code is permission_denied: the level that agents are granted, and the level that the call needs. field is
 	// empty unless the refusal concerns one field of a record.
 	Capability string `protobuf:"bytes,8,opt,name=capability,proto3" json:"capability,omitempty"`
@@ -361,7 +363,7 @@ func (x *Problem) GetRetryAfterSeconds() uint32 {
 	return 0
 }
 
-func (x *Problem) GetDeviceCode() *DeviceCode {
+func (x *Problem) GetDeviceCode() []byte {
 	if x != nil {
 		return x.DeviceCode
 	}
@@ -410,82 +412,6 @@ func (x *Problem) GetUntrusted() bool {
 	return false
 }
 
-type DeviceCode struct {
-	state               protoimpl.MessageState `protogen:"open.v1"`
-	DeviceCode          string                 `protobuf:"bytes,1,opt,name=device_code,json=deviceCode,proto3" json:"device_code,omitempty"`
-	UserCode            string                 `protobuf:"bytes,2,opt,name=user_code,json=userCode,proto3" json:"user_code,omitempty"`
-	VerificationUrl     string                 `protobuf:"bytes,3,opt,name=verification_url,json=verificationUrl,proto3" json:"verification_url,omitempty"`
-	ExpiresInSeconds    uint32                 `protobuf:"varint,4,opt,name=expires_in_seconds,json=expiresInSeconds,proto3" json:"expires_in_seconds,omitempty"`
-	PollIntervalSeconds uint32                 `protobuf:"varint,5,opt,name=poll_interval_seconds,json=pollIntervalSeconds,proto3" json:"poll_interval_seconds,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
-}
-
-func (x *DeviceCode) Reset() {
-	*x = DeviceCode{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *DeviceCode) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*DeviceCode) ProtoMessage() {}
-
-func (x *DeviceCode) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use DeviceCode.ProtoReflect.Descriptor instead.
-func (*DeviceCode) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *DeviceCode) GetDeviceCode() string {
-	if x != nil {
-		return x.DeviceCode
-	}
-	return ""
-}
-
-func (x *DeviceCode) GetUserCode() string {
-	if x != nil {
-		return x.UserCode
-	}
-	return ""
-}
-
-func (x *DeviceCode) GetVerificationUrl() string {
-	if x != nil {
-		return x.VerificationUrl
-	}
-	return ""
-}
-
-func (x *DeviceCode) GetExpiresInSeconds() uint32 {
-	if x != nil {
-		return x.ExpiresInSeconds
-	}
-	return 0
-}
-
-func (x *DeviceCode) GetPollIntervalSeconds() uint32 {
-	if x != nil {
-		return x.PollIntervalSeconds
-	}
-	return 0
-}
-
 type DescribeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The daemon's state directory; the embedded backend stores its data in backend/ below it. A path need not be UTF-8.
@@ -498,7 +424,7 @@ type DescribeRequest struct {
 
 func (x *DescribeRequest) Reset() {
 	*x = DescribeRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[5]
+	mi := &file_plugin_v1_backend_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -510,7 +436,7 @@ func (x *DescribeRequest) String() string {
 func (*DescribeRequest) ProtoMessage() {}
 
 func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[5]
+	mi := &file_plugin_v1_backend_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -523,7 +449,7 @@ func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeRequest.ProtoReflect.Descriptor instead.
 func (*DescribeRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{5}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *DescribeRequest) GetConfigDir() []byte {
@@ -550,16 +476,14 @@ type DescribeResponse struct {
 	BaseUrl string `protobuf:"bytes,4,opt,name=base_url,json=baseUrl,proto3" json:"base_url,omitempty"`
 	// The word that people must enter to sign up or in at the embedded backend if the owners of connections cannot be
 	// determined; otherwise empty.
-	SignInWord string `protobuf:"bytes,5,opt,name=sign_in_word,json=signInWord,proto3" json:"sign_in_word,omitempty"`
-	// Its address for calls with a token. It leads to its own listener; at localhost, another user's on ::1 could answer.
-	LoopbackUrl   string `protobuf:"bytes,6,opt,name=loopback_url,json=loopbackUrl,proto3" json:"loopback_url,omitempty"`
+	SignInWord    string `protobuf:"bytes,5,opt,name=sign_in_word,json=signInWord,proto3" json:"sign_in_word,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DescribeResponse) Reset() {
 	*x = DescribeResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[6]
+	mi := &file_plugin_v1_backend_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -571,7 +495,7 @@ func (x *DescribeResponse) String() string {
 func (*DescribeResponse) ProtoMessage() {}
 
 func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[6]
+	mi := &file_plugin_v1_backend_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -584,7 +508,7 @@ func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeResponse.ProtoReflect.Descriptor instead.
 func (*DescribeResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{6}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *DescribeResponse) GetName() string {
@@ -622,13 +546,6 @@ func (x *DescribeResponse) GetSignInWord() string {
 	return ""
 }
 
-func (x *DescribeResponse) GetLoopbackUrl() string {
-	if x != nil {
-		return x.LoopbackUrl
-	}
-	return ""
-}
-
 type ActivityRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -637,7 +554,7 @@ type ActivityRequest struct {
 
 func (x *ActivityRequest) Reset() {
 	*x = ActivityRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[7]
+	mi := &file_plugin_v1_backend_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -649,7 +566,7 @@ func (x *ActivityRequest) String() string {
 func (*ActivityRequest) ProtoMessage() {}
 
 func (x *ActivityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[7]
+	mi := &file_plugin_v1_backend_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -662,7 +579,7 @@ func (x *ActivityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActivityRequest.ProtoReflect.Descriptor instead.
 func (*ActivityRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{7}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{6}
 }
 
 type ActivityResponse struct {
@@ -675,7 +592,7 @@ type ActivityResponse struct {
 
 func (x *ActivityResponse) Reset() {
 	*x = ActivityResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[8]
+	mi := &file_plugin_v1_backend_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -687,7 +604,7 @@ func (x *ActivityResponse) String() string {
 func (*ActivityResponse) ProtoMessage() {}
 
 func (x *ActivityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[8]
+	mi := &file_plugin_v1_backend_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -700,7 +617,7 @@ func (x *ActivityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActivityResponse.ProtoReflect.Descriptor instead.
 func (*ActivityResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{8}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ActivityResponse) GetConnections() uint32 {
@@ -727,7 +644,7 @@ type RestRequest struct {
 
 func (x *RestRequest) Reset() {
 	*x = RestRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[9]
+	mi := &file_plugin_v1_backend_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -739,7 +656,7 @@ func (x *RestRequest) String() string {
 func (*RestRequest) ProtoMessage() {}
 
 func (x *RestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[9]
+	mi := &file_plugin_v1_backend_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -752,7 +669,7 @@ func (x *RestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestRequest.ProtoReflect.Descriptor instead.
 func (*RestRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{9}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RestRequest) GetIdleMs() uint32 {
@@ -771,7 +688,7 @@ type RestResponse struct {
 
 func (x *RestResponse) Reset() {
 	*x = RestResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[10]
+	mi := &file_plugin_v1_backend_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -783,7 +700,7 @@ func (x *RestResponse) String() string {
 func (*RestResponse) ProtoMessage() {}
 
 func (x *RestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[10]
+	mi := &file_plugin_v1_backend_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -796,7 +713,7 @@ func (x *RestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestResponse.ProtoReflect.Descriptor instead.
 func (*RestResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{10}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RestResponse) GetRests() bool {
@@ -806,27 +723,118 @@ func (x *RestResponse) GetRests() bool {
 	return false
 }
 
-type HealthRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Target        *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+type CallRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Target *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	// The name of a route of proto/backendapi, e.g. "GET /api/projects/{project}/assistant".
+	Route string `protobuf:"bytes,2,opt,name=route,proto3" json:"route,omitempty"`
+	// The values of the path's parameters, and the parameters of the query, both unescaped.
+	Path  map[string]string `protobuf:"bytes,3,rep,name=path,proto3" json:"path,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Query map[string]string `protobuf:"bytes,4,rep,name=query,proto3" json:"query,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The JSON body as in proto/backendapi; empty for a request without one.
+	Body []byte `protobuf:"bytes,5,opt,name=body,proto3" json:"body,omitempty"`
+	// How long the backend may wait before it responds, beyond the time of an ordinary call; at most 25 000.
+	WaitMs        uint32 `protobuf:"varint,6,opt,name=wait_ms,json=waitMs,proto3" json:"wait_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *HealthRequest) Reset() {
-	*x = HealthRequest{}
+func (x *CallRequest) Reset() {
+	*x = CallRequest{}
+	mi := &file_plugin_v1_backend_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CallRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CallRequest) ProtoMessage() {}
+
+func (x *CallRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_backend_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
+func (*CallRequest) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *CallRequest) GetTarget() *Target {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+func (x *CallRequest) GetRoute() string {
+	if x != nil {
+		return x.Route
+	}
+	return ""
+}
+
+func (x *CallRequest) GetPath() map[string]string {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
+func (x *CallRequest) GetQuery() map[string]string {
+	if x != nil {
+		return x.Query
+	}
+	return nil
+}
+
+func (x *CallRequest) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+func (x *CallRequest) GetWaitMs() uint32 {
+	if x != nil {
+		return x.WaitMs
+	}
+	return 0
+}
+
+type CallResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The HTTP status, which means success.
+	Status uint32 `protobuf:"varint,1,opt,name=status,proto3" json:"status,omitempty"`
+	// The body, unchecked and at most 1 MiB long; empty if the route's response has none.
+	Body          []byte `protobuf:"bytes,2,opt,name=body,proto3" json:"body,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CallResponse) Reset() {
+	*x = CallResponse{}
 	mi := &file_plugin_v1_backend_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *HealthRequest) String() string {
+func (x *CallResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*HealthRequest) ProtoMessage() {}
+func (*CallResponse) ProtoMessage() {}
 
-func (x *HealthRequest) ProtoReflect() protoreflect.Message {
+func (x *CallResponse) ProtoReflect() protoreflect.Message {
 	mi := &file_plugin_v1_backend_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -838,677 +846,23 @@ func (x *HealthRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use HealthRequest.ProtoReflect.Descriptor instead.
-func (*HealthRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use CallResponse.ProtoReflect.Descriptor instead.
+func (*CallResponse) Descriptor() ([]byte, []int) {
 	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{11}
 }
 
-func (x *HealthRequest) GetTarget() *Target {
+func (x *CallResponse) GetStatus() uint32 {
 	if x != nil {
-		return x.Target
-	}
-	return nil
-}
-
-type HealthResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ok            bool                   `protobuf:"varint,1,opt,name=ok,proto3" json:"ok,omitempty"`
-	Service       string                 `protobuf:"bytes,2,opt,name=service,proto3" json:"service,omitempty"`
-	Version       string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
-	Commit        string                 `protobuf:"bytes,4,opt,name=commit,proto3" json:"commit,omitempty"`
-	BuiltAt       string                 `protobuf:"bytes,5,opt,name=built_at,json=builtAt,proto3" json:"built_at,omitempty"`
-	UptimeMs      int64                  `protobuf:"varint,6,opt,name=uptime_ms,json=uptimeMs,proto3" json:"uptime_ms,omitempty"`
-	Phase         string                 `protobuf:"bytes,7,opt,name=phase,proto3" json:"phase,omitempty"`
-	Hints         map[string]string      `protobuf:"bytes,8,rep,name=hints,proto3" json:"hints,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *HealthResponse) Reset() {
-	*x = HealthResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[12]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *HealthResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*HealthResponse) ProtoMessage() {}
-
-func (x *HealthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[12]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use HealthResponse.ProtoReflect.Descriptor instead.
-func (*HealthResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{12}
-}
-
-func (x *HealthResponse) GetOk() bool {
-	if x != nil {
-		return x.Ok
-	}
-	return false
-}
-
-func (x *HealthResponse) GetService() string {
-	if x != nil {
-		return x.Service
-	}
-	return ""
-}
-
-func (x *HealthResponse) GetVersion() string {
-	if x != nil {
-		return x.Version
-	}
-	return ""
-}
-
-func (x *HealthResponse) GetCommit() string {
-	if x != nil {
-		return x.Commit
-	}
-	return ""
-}
-
-func (x *HealthResponse) GetBuiltAt() string {
-	if x != nil {
-		return x.BuiltAt
-	}
-	return ""
-}
-
-func (x *HealthResponse) GetUptimeMs() int64 {
-	if x != nil {
-		return x.UptimeMs
+		return x.Status
 	}
 	return 0
 }
 
-func (x *HealthResponse) GetPhase() string {
+func (x *CallResponse) GetBody() []byte {
 	if x != nil {
-		return x.Phase
-	}
-	return ""
-}
-
-func (x *HealthResponse) GetHints() map[string]string {
-	if x != nil {
-		return x.Hints
+		return x.Body
 	}
 	return nil
-}
-
-type IssueDeviceCodeRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Target        *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	Scope         string                 `protobuf:"bytes,2,opt,name=scope,proto3" json:"scope,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *IssueDeviceCodeRequest) Reset() {
-	*x = IssueDeviceCodeRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[13]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *IssueDeviceCodeRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*IssueDeviceCodeRequest) ProtoMessage() {}
-
-func (x *IssueDeviceCodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[13]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use IssueDeviceCodeRequest.ProtoReflect.Descriptor instead.
-func (*IssueDeviceCodeRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{13}
-}
-
-func (x *IssueDeviceCodeRequest) GetTarget() *Target {
-	if x != nil {
-		return x.Target
-	}
-	return nil
-}
-
-func (x *IssueDeviceCodeRequest) GetScope() string {
-	if x != nil {
-		return x.Scope
-	}
-	return ""
-}
-
-type IssueDeviceCodeResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	DeviceCode    *DeviceCode            `protobuf:"bytes,1,opt,name=device_code,json=deviceCode,proto3" json:"device_code,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *IssueDeviceCodeResponse) Reset() {
-	*x = IssueDeviceCodeResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[14]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *IssueDeviceCodeResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*IssueDeviceCodeResponse) ProtoMessage() {}
-
-func (x *IssueDeviceCodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[14]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use IssueDeviceCodeResponse.ProtoReflect.Descriptor instead.
-func (*IssueDeviceCodeResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{14}
-}
-
-func (x *IssueDeviceCodeResponse) GetDeviceCode() *DeviceCode {
-	if x != nil {
-		return x.DeviceCode
-	}
-	return nil
-}
-
-type PollDeviceTokenRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Target        *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	DeviceCode    string                 `protobuf:"bytes,2,opt,name=device_code,json=deviceCode,proto3" json:"device_code,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PollDeviceTokenRequest) Reset() {
-	*x = PollDeviceTokenRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[15]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PollDeviceTokenRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PollDeviceTokenRequest) ProtoMessage() {}
-
-func (x *PollDeviceTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[15]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PollDeviceTokenRequest.ProtoReflect.Descriptor instead.
-func (*PollDeviceTokenRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{15}
-}
-
-func (x *PollDeviceTokenRequest) GetTarget() *Target {
-	if x != nil {
-		return x.Target
-	}
-	return nil
-}
-
-func (x *PollDeviceTokenRequest) GetDeviceCode() string {
-	if x != nil {
-		return x.DeviceCode
-	}
-	return ""
-}
-
-type PollDeviceTokenResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Types that are valid to be assigned to Outcome:
-	//
-	//	*PollDeviceTokenResponse_Pending
-	//	*PollDeviceTokenResponse_Token
-	Outcome       isPollDeviceTokenResponse_Outcome `protobuf_oneof:"outcome"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PollDeviceTokenResponse) Reset() {
-	*x = PollDeviceTokenResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[16]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PollDeviceTokenResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PollDeviceTokenResponse) ProtoMessage() {}
-
-func (x *PollDeviceTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[16]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PollDeviceTokenResponse.ProtoReflect.Descriptor instead.
-func (*PollDeviceTokenResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{16}
-}
-
-func (x *PollDeviceTokenResponse) GetOutcome() isPollDeviceTokenResponse_Outcome {
-	if x != nil {
-		return x.Outcome
-	}
-	return nil
-}
-
-func (x *PollDeviceTokenResponse) GetPending() *Pending {
-	if x != nil {
-		if x, ok := x.Outcome.(*PollDeviceTokenResponse_Pending); ok {
-			return x.Pending
-		}
-	}
-	return nil
-}
-
-func (x *PollDeviceTokenResponse) GetToken() *Token {
-	if x != nil {
-		if x, ok := x.Outcome.(*PollDeviceTokenResponse_Token); ok {
-			return x.Token
-		}
-	}
-	return nil
-}
-
-type isPollDeviceTokenResponse_Outcome interface {
-	isPollDeviceTokenResponse_Outcome()
-}
-
-type PollDeviceTokenResponse_Pending struct {
-	Pending *Pending `protobuf:"bytes,1,opt,name=pending,proto3,oneof"`
-}
-
-type PollDeviceTokenResponse_Token struct {
-	Token *Token `protobuf:"bytes,2,opt,name=token,proto3,oneof"`
-}
-
-func (*PollDeviceTokenResponse_Pending) isPollDeviceTokenResponse_Outcome() {}
-
-func (*PollDeviceTokenResponse_Token) isPollDeviceTokenResponse_Outcome() {}
-
-type Pending struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The backend's value, not clamped; 0 if missing.
-	PollIntervalSeconds int64 `protobuf:"varint,1,opt,name=poll_interval_seconds,json=pollIntervalSeconds,proto3" json:"poll_interval_seconds,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
-}
-
-func (x *Pending) Reset() {
-	*x = Pending{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[17]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Pending) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Pending) ProtoMessage() {}
-
-func (x *Pending) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[17]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Pending.ProtoReflect.Descriptor instead.
-func (*Pending) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{17}
-}
-
-func (x *Pending) GetPollIntervalSeconds() int64 {
-	if x != nil {
-		return x.PollIntervalSeconds
-	}
-	return 0
-}
-
-type Token struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	AuthToken string                 `protobuf:"bytes,1,opt,name=auth_token,json=authToken,proto3" json:"auth_token,omitempty"`
-	AccountId string                 `protobuf:"bytes,2,opt,name=account_id,json=accountId,proto3" json:"account_id,omitempty"`
-	Tier      string                 `protobuf:"bytes,3,opt,name=tier,proto3" json:"tier,omitempty"`
-	LinkedAt  string                 `protobuf:"bytes,4,opt,name=linked_at,json=linkedAt,proto3" json:"linked_at,omitempty"`
-	// Absent if it never expires.
-	ExpiresAt     *string `protobuf:"bytes,5,opt,name=expires_at,json=expiresAt,proto3,oneof" json:"expires_at,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Token) Reset() {
-	*x = Token{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[18]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Token) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Token) ProtoMessage() {}
-
-func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[18]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Token.ProtoReflect.Descriptor instead.
-func (*Token) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{18}
-}
-
-func (x *Token) GetAuthToken() string {
-	if x != nil {
-		return x.AuthToken
-	}
-	return ""
-}
-
-func (x *Token) GetAccountId() string {
-	if x != nil {
-		return x.AccountId
-	}
-	return ""
-}
-
-func (x *Token) GetTier() string {
-	if x != nil {
-		return x.Tier
-	}
-	return ""
-}
-
-func (x *Token) GetLinkedAt() string {
-	if x != nil {
-		return x.LinkedAt
-	}
-	return ""
-}
-
-func (x *Token) GetExpiresAt() string {
-	if x != nil && x.ExpiresAt != nil {
-		return *x.ExpiresAt
-	}
-	return ""
-}
-
-type CancelDeviceCodeRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Target        *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	DeviceCode    string                 `protobuf:"bytes,2,opt,name=device_code,json=deviceCode,proto3" json:"device_code,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CancelDeviceCodeRequest) Reset() {
-	*x = CancelDeviceCodeRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[19]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CancelDeviceCodeRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CancelDeviceCodeRequest) ProtoMessage() {}
-
-func (x *CancelDeviceCodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[19]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CancelDeviceCodeRequest.ProtoReflect.Descriptor instead.
-func (*CancelDeviceCodeRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{19}
-}
-
-func (x *CancelDeviceCodeRequest) GetTarget() *Target {
-	if x != nil {
-		return x.Target
-	}
-	return nil
-}
-
-func (x *CancelDeviceCodeRequest) GetDeviceCode() string {
-	if x != nil {
-		return x.DeviceCode
-	}
-	return ""
-}
-
-type CancelDeviceCodeResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CancelDeviceCodeResponse) Reset() {
-	*x = CancelDeviceCodeResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[20]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CancelDeviceCodeResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CancelDeviceCodeResponse) ProtoMessage() {}
-
-func (x *CancelDeviceCodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[20]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CancelDeviceCodeResponse.ProtoReflect.Descriptor instead.
-func (*CancelDeviceCodeResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{20}
-}
-
-type GetAccountRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Target        *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetAccountRequest) Reset() {
-	*x = GetAccountRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[21]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetAccountRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetAccountRequest) ProtoMessage() {}
-
-func (x *GetAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[21]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetAccountRequest.ProtoReflect.Descriptor instead.
-func (*GetAccountRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{21}
-}
-
-func (x *GetAccountRequest) GetTarget() *Target {
-	if x != nil {
-		return x.Target
-	}
-	return nil
-}
-
-type GetAccountResponse struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	AccountId string                 `protobuf:"bytes,1,opt,name=account_id,json=accountId,proto3" json:"account_id,omitempty"`
-	Tier      string                 `protobuf:"bytes,2,opt,name=tier,proto3" json:"tier,omitempty"`
-	LinkedAt  string                 `protobuf:"bytes,3,opt,name=linked_at,json=linkedAt,proto3" json:"linked_at,omitempty"`
-	ExpiresAt *string                `protobuf:"bytes,4,opt,name=expires_at,json=expiresAt,proto3,oneof" json:"expires_at,omitempty"`
-	// The address with which the person signs in, only to be shown to that person; empty if the backend returns none.
-	Email         string `protobuf:"bytes,5,opt,name=email,proto3" json:"email,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetAccountResponse) Reset() {
-	*x = GetAccountResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[22]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetAccountResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetAccountResponse) ProtoMessage() {}
-
-func (x *GetAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[22]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetAccountResponse.ProtoReflect.Descriptor instead.
-func (*GetAccountResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{22}
-}
-
-func (x *GetAccountResponse) GetAccountId() string {
-	if x != nil {
-		return x.AccountId
-	}
-	return ""
-}
-
-func (x *GetAccountResponse) GetTier() string {
-	if x != nil {
-		return x.Tier
-	}
-	return ""
-}
-
-func (x *GetAccountResponse) GetLinkedAt() string {
-	if x != nil {
-		return x.LinkedAt
-	}
-	return ""
-}
-
-func (x *GetAccountResponse) GetExpiresAt() string {
-	if x != nil && x.ExpiresAt != nil {
-		return *x.ExpiresAt
-	}
-	return ""
-}
-
-func (x *GetAccountResponse) GetEmail() string {
-	if x != nil {
-		return x.Email
-	}
-	return ""
 }
 
 type ListAccountsRequest struct {
@@ -1521,7 +875,7 @@ type ListAccountsRequest struct {
 
 func (x *ListAccountsRequest) Reset() {
 	*x = ListAccountsRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[23]
+	mi := &file_plugin_v1_backend_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1533,7 +887,7 @@ func (x *ListAccountsRequest) String() string {
 func (*ListAccountsRequest) ProtoMessage() {}
 
 func (x *ListAccountsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[23]
+	mi := &file_plugin_v1_backend_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1546,7 +900,7 @@ func (x *ListAccountsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAccountsRequest.ProtoReflect.Descriptor instead.
 func (*ListAccountsRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{23}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListAccountsRequest) GetEmail() string {
@@ -1566,7 +920,7 @@ type ListAccountsResponse struct {
 
 func (x *ListAccountsResponse) Reset() {
 	*x = ListAccountsResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[24]
+	mi := &file_plugin_v1_backend_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1578,7 +932,7 @@ func (x *ListAccountsResponse) String() string {
 func (*ListAccountsResponse) ProtoMessage() {}
 
 func (x *ListAccountsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[24]
+	mi := &file_plugin_v1_backend_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1591,7 +945,7 @@ func (x *ListAccountsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAccountsResponse.ProtoReflect.Descriptor instead.
 func (*ListAccountsResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{24}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListAccountsResponse) GetAccounts() []*LocalAccount {
@@ -1615,7 +969,7 @@ type LocalAccount struct {
 
 func (x *LocalAccount) Reset() {
 	*x = LocalAccount{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[25]
+	mi := &file_plugin_v1_backend_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1627,7 +981,7 @@ func (x *LocalAccount) String() string {
 func (*LocalAccount) ProtoMessage() {}
 
 func (x *LocalAccount) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[25]
+	mi := &file_plugin_v1_backend_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1640,7 +994,7 @@ func (x *LocalAccount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocalAccount.ProtoReflect.Descriptor instead.
 func (*LocalAccount) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{25}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *LocalAccount) GetAccountId() string {
@@ -1685,7 +1039,7 @@ type ResetPasswordRequest struct {
 
 func (x *ResetPasswordRequest) Reset() {
 	*x = ResetPasswordRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[26]
+	mi := &file_plugin_v1_backend_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1697,7 +1051,7 @@ func (x *ResetPasswordRequest) String() string {
 func (*ResetPasswordRequest) ProtoMessage() {}
 
 func (x *ResetPasswordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[26]
+	mi := &file_plugin_v1_backend_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1710,7 +1064,7 @@ func (x *ResetPasswordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetPasswordRequest.ProtoReflect.Descriptor instead.
 func (*ResetPasswordRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{26}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ResetPasswordRequest) GetEmail() string {
@@ -1754,7 +1108,7 @@ type ResetPasswordResponse struct {
 
 func (x *ResetPasswordResponse) Reset() {
 	*x = ResetPasswordResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[27]
+	mi := &file_plugin_v1_backend_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1766,7 +1120,7 @@ func (x *ResetPasswordResponse) String() string {
 func (*ResetPasswordResponse) ProtoMessage() {}
 
 func (x *ResetPasswordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[27]
+	mi := &file_plugin_v1_backend_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1779,7 +1133,7 @@ func (x *ResetPasswordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetPasswordResponse.ProtoReflect.Descriptor instead.
 func (*ResetPasswordResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{27}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ResetPasswordResponse) GetAccountId() string {
@@ -1810,557 +1164,6 @@ func (x *ResetPasswordResponse) GetPasskeys() uint32 {
 	return 0
 }
 
-type RevokeLinkRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Target        *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RevokeLinkRequest) Reset() {
-	*x = RevokeLinkRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[28]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RevokeLinkRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RevokeLinkRequest) ProtoMessage() {}
-
-func (x *RevokeLinkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[28]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RevokeLinkRequest.ProtoReflect.Descriptor instead.
-func (*RevokeLinkRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{28}
-}
-
-func (x *RevokeLinkRequest) GetTarget() *Target {
-	if x != nil {
-		return x.Target
-	}
-	return nil
-}
-
-type RevokeLinkResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RevokeLinkResponse) Reset() {
-	*x = RevokeLinkResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[29]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RevokeLinkResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RevokeLinkResponse) ProtoMessage() {}
-
-func (x *RevokeLinkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[29]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RevokeLinkResponse.ProtoReflect.Descriptor instead.
-func (*RevokeLinkResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{29}
-}
-
-type MintProjectKeyRequest struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Target *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	// The project's app id.
-	Project string `protobuf:"bytes,2,opt,name=project,proto3" json:"project,omitempty"`
-	// The purpose of the key, shown on the dashboard; at most 100 characters.
-	Name          string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *MintProjectKeyRequest) Reset() {
-	*x = MintProjectKeyRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[30]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *MintProjectKeyRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*MintProjectKeyRequest) ProtoMessage() {}
-
-func (x *MintProjectKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[30]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use MintProjectKeyRequest.ProtoReflect.Descriptor instead.
-func (*MintProjectKeyRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{30}
-}
-
-func (x *MintProjectKeyRequest) GetTarget() *Target {
-	if x != nil {
-		return x.Target
-	}
-	return nil
-}
-
-func (x *MintProjectKeyRequest) GetProject() string {
-	if x != nil {
-		return x.Project
-	}
-	return ""
-}
-
-func (x *MintProjectKeyRequest) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-type MintProjectKeyResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// A secret, only ever written into a file that version control ignores.
-	ProjectKey string `protobuf:"bytes,1,opt,name=project_key,json=projectKey,proto3" json:"project_key,omitempty"`
-	// Its last characters, by which people recognise it.
-	Hint string `protobuf:"bytes,2,opt,name=hint,proto3" json:"hint,omitempty"`
-	// Unix ms.
-	CreatedAt     int64 `protobuf:"varint,3,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *MintProjectKeyResponse) Reset() {
-	*x = MintProjectKeyResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[31]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *MintProjectKeyResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*MintProjectKeyResponse) ProtoMessage() {}
-
-func (x *MintProjectKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[31]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use MintProjectKeyResponse.ProtoReflect.Descriptor instead.
-func (*MintProjectKeyResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{31}
-}
-
-func (x *MintProjectKeyResponse) GetProjectKey() string {
-	if x != nil {
-		return x.ProjectKey
-	}
-	return ""
-}
-
-func (x *MintProjectKeyResponse) GetHint() string {
-	if x != nil {
-		return x.Hint
-	}
-	return ""
-}
-
-func (x *MintProjectKeyResponse) GetCreatedAt() int64 {
-	if x != nil {
-		return x.CreatedAt
-	}
-	return 0
-}
-
-type RecordRequest struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Target *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	// projects | assistant | credentials | credential_link | analytics | connection_page | connection_page_file
-	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
-	// false to read; true to change, which assistant, connection_page and credential_link (a new link) support.
-	Change bool `protobuf:"varint,3,opt,name=change,proto3" json:"change,omitempty"`
-	// The project's app id; empty if kind is projects.
-	Project string `protobuf:"bytes,4,opt,name=project,proto3" json:"project,omitempty"`
-	// The id of one of several records of that kind: the provider if kind is credential_link.
-	Id string `protobuf:"bytes,5,opt,name=id,proto3" json:"id,omitempty"`
-	// The JSON body of a change as in proto/backendapi; empty means {}.
-	Body []byte `protobuf:"bytes,6,opt,name=body,proto3" json:"body,omitempty"`
-	// Query parameters of a read.
-	Query         map[string]string `protobuf:"bytes,7,rep,name=query,proto3" json:"query,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RecordRequest) Reset() {
-	*x = RecordRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[32]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RecordRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RecordRequest) ProtoMessage() {}
-
-func (x *RecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[32]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RecordRequest.ProtoReflect.Descriptor instead.
-func (*RecordRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{32}
-}
-
-func (x *RecordRequest) GetTarget() *Target {
-	if x != nil {
-		return x.Target
-	}
-	return nil
-}
-
-func (x *RecordRequest) GetKind() string {
-	if x != nil {
-		return x.Kind
-	}
-	return ""
-}
-
-func (x *RecordRequest) GetChange() bool {
-	if x != nil {
-		return x.Change
-	}
-	return false
-}
-
-func (x *RecordRequest) GetProject() string {
-	if x != nil {
-		return x.Project
-	}
-	return ""
-}
-
-func (x *RecordRequest) GetId() string {
-	if x != nil {
-		return x.Id
-	}
-	return ""
-}
-
-func (x *RecordRequest) GetBody() []byte {
-	if x != nil {
-		return x.Body
-	}
-	return nil
-}
-
-func (x *RecordRequest) GetQuery() map[string]string {
-	if x != nil {
-		return x.Query
-	}
-	return nil
-}
-
-type RecordResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The record as JSON of proto/backendapi, with exactly the fields that this version knows.
-	Body          []byte `protobuf:"bytes,1,opt,name=body,proto3" json:"body,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RecordResponse) Reset() {
-	*x = RecordResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[33]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RecordResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RecordResponse) ProtoMessage() {}
-
-func (x *RecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[33]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RecordResponse.ProtoReflect.Descriptor instead.
-func (*RecordResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{33}
-}
-
-func (x *RecordResponse) GetBody() []byte {
-	if x != nil {
-		return x.Body
-	}
-	return nil
-}
-
-type UploadTelemetryRequest struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Target *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	// proto/telemetry.Batch as JSON.
-	Batch         []byte `protobuf:"bytes,2,opt,name=batch,proto3" json:"batch,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *UploadTelemetryRequest) Reset() {
-	*x = UploadTelemetryRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[34]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *UploadTelemetryRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*UploadTelemetryRequest) ProtoMessage() {}
-
-func (x *UploadTelemetryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[34]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use UploadTelemetryRequest.ProtoReflect.Descriptor instead.
-func (*UploadTelemetryRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{34}
-}
-
-func (x *UploadTelemetryRequest) GetTarget() *Target {
-	if x != nil {
-		return x.Target
-	}
-	return nil
-}
-
-func (x *UploadTelemetryRequest) GetBatch() []byte {
-	if x != nil {
-		return x.Batch
-	}
-	return nil
-}
-
-type UploadTelemetryResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Events that were stored, that had been uploaded before, and that the backend rejected.
-	Accepted      uint32 `protobuf:"varint,1,opt,name=accepted,proto3" json:"accepted,omitempty"`
-	Duplicates    uint32 `protobuf:"varint,2,opt,name=duplicates,proto3" json:"duplicates,omitempty"`
-	Rejected      uint32 `protobuf:"varint,3,opt,name=rejected,proto3" json:"rejected,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *UploadTelemetryResponse) Reset() {
-	*x = UploadTelemetryResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[35]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *UploadTelemetryResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*UploadTelemetryResponse) ProtoMessage() {}
-
-func (x *UploadTelemetryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[35]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use UploadTelemetryResponse.ProtoReflect.Descriptor instead.
-func (*UploadTelemetryResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{35}
-}
-
-func (x *UploadTelemetryResponse) GetAccepted() uint32 {
-	if x != nil {
-		return x.Accepted
-	}
-	return 0
-}
-
-func (x *UploadTelemetryResponse) GetDuplicates() uint32 {
-	if x != nil {
-		return x.Duplicates
-	}
-	return 0
-}
-
-func (x *UploadTelemetryResponse) GetRejected() uint32 {
-	if x != nil {
-		return x.Rejected
-	}
-	return 0
-}
-
-type PurgeTelemetryRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Target        *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PurgeTelemetryRequest) Reset() {
-	*x = PurgeTelemetryRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[36]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PurgeTelemetryRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PurgeTelemetryRequest) ProtoMessage() {}
-
-func (x *PurgeTelemetryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[36]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PurgeTelemetryRequest.ProtoReflect.Descriptor instead.
-func (*PurgeTelemetryRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{36}
-}
-
-func (x *PurgeTelemetryRequest) GetTarget() *Target {
-	if x != nil {
-		return x.Target
-	}
-	return nil
-}
-
-type PurgeTelemetryResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Number of erased events.
-	Deleted       int64 `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PurgeTelemetryResponse) Reset() {
-	*x = PurgeTelemetryResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[37]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PurgeTelemetryResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PurgeTelemetryResponse) ProtoMessage() {}
-
-func (x *PurgeTelemetryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[37]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PurgeTelemetryResponse.ProtoReflect.Descriptor instead.
-func (*PurgeTelemetryResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{37}
-}
-
-func (x *PurgeTelemetryResponse) GetDeleted() int64 {
-	if x != nil {
-		return x.Deleted
-	}
-	return 0
-}
-
 var File_plugin_v1_backend_proto protoreflect.FileDescriptor
 
 const file_plugin_v1_backend_proto_rawDesc = "" +
@@ -2383,7 +1186,7 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\tRequester\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x0e\n" +
 	"\x02os\x18\x02 \x01(\tR\x02os\x12\x16\n" +
-	"\x06client\x18\x03 \x01(\tR\x06client\"\xb0\x03\n" +
+	"\x06client\x18\x03 \x01(\tR\x06client\"\x9c\x03\n" +
 	"\aProblem\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x1c\n" +
@@ -2391,8 +1194,8 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\bfix_hint\x18\x04 \x01(\tR\afixHint\x12\x1f\n" +
 	"\vhttp_status\x18\x05 \x01(\rR\n" +
 	"httpStatus\x12.\n" +
-	"\x13retry_after_seconds\x18\x06 \x01(\rR\x11retryAfterSeconds\x12>\n" +
-	"\vdevice_code\x18\a \x01(\v2\x1d.service.plugin.v1.DeviceCodeR\n" +
+	"\x13retry_after_seconds\x18\x06 \x01(\rR\x11retryAfterSeconds\x12$\n" +
+	"\vdevice_code\x18\x0e \x01(\fB\x03\x80\x01\x01R\n" +
 	"deviceCode\x12\x1e\n" +
 	"\n" +
 	"capability\x18\b \x01(\tR\n" +
@@ -2402,19 +1205,11 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	" \x01(\tR\x06needed\x12\x18\n" +
 	"\agranted\x18\v \x01(\tR\agranted\x12'\n" +
 	"\x0fcurrent_version\x18\f \x01(\x03R\x0ecurrentVersion\x12\x1c\n" +
-	"\tuntrusted\x18\r \x01(\bR\tuntrusted\"\xd7\x01\n" +
-	"\n" +
-	"DeviceCode\x12\x1f\n" +
-	"\vdevice_code\x18\x01 \x01(\tR\n" +
-	"deviceCode\x12\x1b\n" +
-	"\tuser_code\x18\x02 \x01(\tR\buserCode\x12)\n" +
-	"\x10verification_url\x18\x03 \x01(\tR\x0fverificationUrl\x12,\n" +
-	"\x12expires_in_seconds\x18\x04 \x01(\rR\x10expiresInSeconds\x122\n" +
-	"\x15poll_interval_seconds\x18\x05 \x01(\rR\x13pollIntervalSeconds\"f\n" +
+	"\tuntrusted\x18\r \x01(\bR\tuntrustedJ\x04\b\a\x10\b\"f\n" +
 	"\x0fDescribeRequest\x12\x1d\n" +
 	"\n" +
 	"config_dir\x18\x01 \x01(\fR\tconfigDir\x124\n" +
-	"\anetwork\x18\x02 \x01(\v2\x1a.service.plugin.v1.NetworkR\anetwork\"\xc1\x01\n" +
+	"\anetwork\x18\x02 \x01(\v2\x1a.service.plugin.v1.NetworkR\anetwork\"\xa4\x01\n" +
 	"\x10DescribeResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x1f\n" +
@@ -2422,8 +1217,7 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"embeddedId\x12\x19\n" +
 	"\bbase_url\x18\x04 \x01(\tR\abaseUrl\x12 \n" +
 	"\fsign_in_word\x18\x05 \x01(\tR\n" +
-	"signInWord\x12!\n" +
-	"\floopback_url\x18\x06 \x01(\tR\vloopbackUrl\"\x11\n" +
+	"signInWordJ\x04\b\x06\x10\a\"\x11\n" +
 	"\x0fActivityRequest\"Y\n" +
 	"\x10ActivityResponse\x12 \n" +
 	"\vconnections\x18\x01 \x01(\rR\vconnections\x12#\n" +
@@ -2431,64 +1225,24 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\vRestRequest\x12\x17\n" +
 	"\aidle_ms\x18\x01 \x01(\rR\x06idleMs\"$\n" +
 	"\fRestResponse\x12\x14\n" +
-	"\x05rests\x18\x01 \x01(\bR\x05rests\"B\n" +
-	"\rHealthRequest\x121\n" +
-	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\"\xb8\x02\n" +
-	"\x0eHealthResponse\x12\x0e\n" +
-	"\x02ok\x18\x01 \x01(\bR\x02ok\x12\x18\n" +
-	"\aservice\x18\x02 \x01(\tR\aservice\x12\x18\n" +
-	"\aversion\x18\x03 \x01(\tR\aversion\x12\x16\n" +
-	"\x06commit\x18\x04 \x01(\tR\x06commit\x12\x19\n" +
-	"\bbuilt_at\x18\x05 \x01(\tR\abuiltAt\x12\x1b\n" +
-	"\tuptime_ms\x18\x06 \x01(\x03R\buptimeMs\x12\x14\n" +
-	"\x05phase\x18\a \x01(\tR\x05phase\x12B\n" +
-	"\x05hints\x18\b \x03(\v2,.service.plugin.v1.HealthResponse.HintsEntryR\x05hints\x1a8\n" +
-	"\n" +
-	"HintsEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"a\n" +
-	"\x16IssueDeviceCodeRequest\x121\n" +
+	"\x05rests\x18\x01 \x01(\bR\x05rests\"\xf5\x02\n" +
+	"\vCallRequest\x121\n" +
 	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\x12\x14\n" +
-	"\x05scope\x18\x02 \x01(\tR\x05scope\"Y\n" +
-	"\x17IssueDeviceCodeResponse\x12>\n" +
-	"\vdevice_code\x18\x01 \x01(\v2\x1d.service.plugin.v1.DeviceCodeR\n" +
-	"deviceCode\"l\n" +
-	"\x16PollDeviceTokenRequest\x121\n" +
-	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\x12\x1f\n" +
-	"\vdevice_code\x18\x02 \x01(\tR\n" +
-	"deviceCode\"\x8e\x01\n" +
-	"\x17PollDeviceTokenResponse\x126\n" +
-	"\apending\x18\x01 \x01(\v2\x1a.service.plugin.v1.PendingH\x00R\apending\x120\n" +
-	"\x05token\x18\x02 \x01(\v2\x18.service.plugin.v1.TokenH\x00R\x05tokenB\t\n" +
-	"\aoutcome\"=\n" +
-	"\aPending\x122\n" +
-	"\x15poll_interval_seconds\x18\x01 \x01(\x03R\x13pollIntervalSeconds\"\xa9\x01\n" +
-	"\x05Token\x12\x1d\n" +
+	"\x05route\x18\x02 \x01(\tR\x05route\x12<\n" +
+	"\x04path\x18\x03 \x03(\v2(.service.plugin.v1.CallRequest.PathEntryR\x04path\x12?\n" +
+	"\x05query\x18\x04 \x03(\v2).service.plugin.v1.CallRequest.QueryEntryR\x05query\x12\x12\n" +
+	"\x04body\x18\x05 \x01(\fR\x04body\x12\x17\n" +
+	"\await_ms\x18\x06 \x01(\rR\x06waitMs\x1a7\n" +
+	"\tPathEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a8\n" +
 	"\n" +
-	"auth_token\x18\x01 \x01(\tR\tauthToken\x12\x1d\n" +
-	"\n" +
-	"account_id\x18\x02 \x01(\tR\taccountId\x12\x12\n" +
-	"\x04tier\x18\x03 \x01(\tR\x04tier\x12\x1b\n" +
-	"\tlinked_at\x18\x04 \x01(\tR\blinkedAt\x12\"\n" +
-	"\n" +
-	"expires_at\x18\x05 \x01(\tH\x00R\texpiresAt\x88\x01\x01B\r\n" +
-	"\v_expires_at\"m\n" +
-	"\x17CancelDeviceCodeRequest\x121\n" +
-	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\x12\x1f\n" +
-	"\vdevice_code\x18\x02 \x01(\tR\n" +
-	"deviceCode\"\x1a\n" +
-	"\x18CancelDeviceCodeResponse\"F\n" +
-	"\x11GetAccountRequest\x121\n" +
-	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\"\xad\x01\n" +
-	"\x12GetAccountResponse\x12\x1d\n" +
-	"\n" +
-	"account_id\x18\x01 \x01(\tR\taccountId\x12\x12\n" +
-	"\x04tier\x18\x02 \x01(\tR\x04tier\x12\x1b\n" +
-	"\tlinked_at\x18\x03 \x01(\tR\blinkedAt\x12\"\n" +
-	"\n" +
-	"expires_at\x18\x04 \x01(\tH\x00R\texpiresAt\x88\x01\x01\x12\x14\n" +
-	"\x05email\x18\x05 \x01(\tR\x05emailB\r\n" +
-	"\v_expires_at\"+\n" +
+	"QueryEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\":\n" +
+	"\fCallResponse\x12\x16\n" +
+	"\x06status\x18\x01 \x01(\rR\x06status\x12\x12\n" +
+	"\x04body\x18\x02 \x01(\fR\x04body\"+\n" +
 	"\x13ListAccountsRequest\x12\x14\n" +
 	"\x05email\x18\x01 \x01(\tR\x05email\"S\n" +
 	"\x14ListAccountsResponse\x12;\n" +
@@ -2509,63 +1263,12 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"account_id\x18\x01 \x01(\tR\taccountId\x12\x1a\n" +
 	"\bbrowsers\x18\x02 \x01(\rR\bbrowsers\x12\x14\n" +
 	"\x05links\x18\x03 \x01(\rR\x05links\x12\x1a\n" +
-	"\bpasskeys\x18\x04 \x01(\rR\bpasskeys\"F\n" +
-	"\x11RevokeLinkRequest\x121\n" +
-	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\"\x14\n" +
-	"\x12RevokeLinkResponse\"x\n" +
-	"\x15MintProjectKeyRequest\x121\n" +
-	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\x12\x18\n" +
-	"\aproject\x18\x02 \x01(\tR\aproject\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"l\n" +
-	"\x16MintProjectKeyResponse\x12\x1f\n" +
-	"\vproject_key\x18\x01 \x01(\tR\n" +
-	"projectKey\x12\x12\n" +
-	"\x04hint\x18\x02 \x01(\tR\x04hint\x12\x1d\n" +
-	"\n" +
-	"created_at\x18\x03 \x01(\x03R\tcreatedAt\"\xa9\x02\n" +
-	"\rRecordRequest\x121\n" +
-	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\x12\x12\n" +
-	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x16\n" +
-	"\x06change\x18\x03 \x01(\bR\x06change\x12\x18\n" +
-	"\aproject\x18\x04 \x01(\tR\aproject\x12\x0e\n" +
-	"\x02id\x18\x05 \x01(\tR\x02id\x12\x12\n" +
-	"\x04body\x18\x06 \x01(\fR\x04body\x12A\n" +
-	"\x05query\x18\a \x03(\v2+.service.plugin.v1.RecordRequest.QueryEntryR\x05query\x1a8\n" +
-	"\n" +
-	"QueryEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"$\n" +
-	"\x0eRecordResponse\x12\x12\n" +
-	"\x04body\x18\x01 \x01(\fR\x04body\"a\n" +
-	"\x16UploadTelemetryRequest\x121\n" +
-	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\x12\x14\n" +
-	"\x05batch\x18\x02 \x01(\fR\x05batch\"q\n" +
-	"\x17UploadTelemetryResponse\x12\x1a\n" +
-	"\baccepted\x18\x01 \x01(\rR\baccepted\x12\x1e\n" +
-	"\n" +
-	"duplicates\x18\x02 \x01(\rR\n" +
-	"duplicates\x12\x1a\n" +
-	"\brejected\x18\x03 \x01(\rR\brejected\"J\n" +
-	"\x15PurgeTelemetryRequest\x121\n" +
-	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\"2\n" +
-	"\x16PurgeTelemetryResponse\x12\x18\n" +
-	"\adeleted\x18\x01 \x01(\x03R\adeleted2\x8e\v\n" +
+	"\bpasskeys\x18\x04 \x01(\rR\bpasskeys2\x8a\x04\n" +
 	"\aBackend\x12S\n" +
 	"\bDescribe\x12\".service.plugin.v1.DescribeRequest\x1a#.service.plugin.v1.DescribeResponse\x12S\n" +
 	"\bActivity\x12\".service.plugin.v1.ActivityRequest\x1a#.service.plugin.v1.ActivityResponse\x12G\n" +
-	"\x04Rest\x12\x1e.service.plugin.v1.RestRequest\x1a\x1f.service.plugin.v1.RestResponse\x12M\n" +
-	"\x06Health\x12 .service.plugin.v1.HealthRequest\x1a!.service.plugin.v1.HealthResponse\x12h\n" +
-	"\x0fIssueDeviceCode\x12).service.plugin.v1.IssueDeviceCodeRequest\x1a*.service.plugin.v1.IssueDeviceCodeResponse\x12h\n" +
-	"\x0fPollDeviceToken\x12).service.plugin.v1.PollDeviceTokenRequest\x1a*.service.plugin.v1.PollDeviceTokenResponse\x12k\n" +
-	"\x10CancelDeviceCode\x12*.service.plugin.v1.CancelDeviceCodeRequest\x1a+.service.plugin.v1.CancelDeviceCodeResponse\x12Y\n" +
-	"\n" +
-	"GetAccount\x12$.service.plugin.v1.GetAccountRequest\x1a%.service.plugin.v1.GetAccountResponse\x12Y\n" +
-	"\n" +
-	"RevokeLink\x12$.service.plugin.v1.RevokeLinkRequest\x1a%.service.plugin.v1.RevokeLinkResponse\x12e\n" +
-	"\x0eMintProjectKey\x12(.service.plugin.v1.MintProjectKeyRequest\x1a).service.plugin.v1.MintProjectKeyResponse\x12M\n" +
-	"\x06Record\x12 .service.plugin.v1.RecordRequest\x1a!.service.plugin.v1.RecordResponse\x12h\n" +
-	"\x0fUploadTelemetry\x12).service.plugin.v1.UploadTelemetryRequest\x1a*.service.plugin.v1.UploadTelemetryResponse\x12e\n" +
-	"\x0ePurgeTelemetry\x12(.service.plugin.v1.PurgeTelemetryRequest\x1a).service.plugin.v1.PurgeTelemetryResponse\x12_\n" +
+	"\x04Rest\x12\x1e.service.plugin.v1.RestRequest\x1a\x1f.service.plugin.v1.RestResponse\x12G\n" +
+	"\x04Call\x12\x1e.service.plugin.v1.CallRequest\x1a\x1f.service.plugin.v1.CallResponse\x12_\n" +
 	"\fListAccounts\x12&.service.plugin.v1.ListAccountsRequest\x1a'.service.plugin.v1.ListAccountsResponse\x12b\n" +
 	"\rResetPassword\x12'.service.plugin.v1.ResetPasswordRequest\x1a(.service.plugin.v1.ResetPasswordResponseB9Z7github.com/service-dev/service/proto/plugin/v1;pluginv1b\x06proto3"
 
@@ -2581,105 +1284,53 @@ func file_plugin_v1_backend_proto_rawDescGZIP() []byte {
 	return file_plugin_v1_backend_proto_rawDescData
 }
 
-var file_plugin_v1_backend_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
+var file_plugin_v1_backend_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_plugin_v1_backend_proto_goTypes = []any{
-	(*Target)(nil),                   // 0: service.plugin.v1.Target
-	(*Network)(nil),                  // 1: service.plugin.v1.Network
-	(*Requester)(nil),                // 2: service.plugin.v1.Requester
-	(*Problem)(nil),                  // 3: service.plugin.v1.Problem
-	(*DeviceCode)(nil),               // 4: service.plugin.v1.DeviceCode
-	(*DescribeRequest)(nil),          // 5: service.plugin.v1.DescribeRequest
-	(*DescribeResponse)(nil),         // 6: service.plugin.v1.DescribeResponse
-	(*ActivityRequest)(nil),          // 7: service.plugin.v1.ActivityRequest
-	(*ActivityResponse)(nil),         // 8: service.plugin.v1.ActivityResponse
-	(*RestRequest)(nil),              // 9: service.plugin.v1.RestRequest
-	(*RestResponse)(nil),             // 10: service.plugin.v1.RestResponse
-	(*HealthRequest)(nil),            // 11: service.plugin.v1.HealthRequest
-	(*HealthResponse)(nil),           // 12: service.plugin.v1.HealthResponse
-	(*IssueDeviceCodeRequest)(nil),   // 13: service.plugin.v1.IssueDeviceCodeRequest
-	(*IssueDeviceCodeResponse)(nil),  // 14: service.plugin.v1.IssueDeviceCodeResponse
-	(*PollDeviceTokenRequest)(nil),   // 15: service.plugin.v1.PollDeviceTokenRequest
-	(*PollDeviceTokenResponse)(nil),  // 16: service.plugin.v1.PollDeviceTokenResponse
-	(*Pending)(nil),                  // 17: service.plugin.v1.Pending
-	(*Token)(nil),                    // 18: service.plugin.v1.Token
-	(*CancelDeviceCodeRequest)(nil),  // 19: service.plugin.v1.CancelDeviceCodeRequest
-	(*CancelDeviceCodeResponse)(nil), // 20: service.plugin.v1.CancelDeviceCodeResponse
-	(*GetAccountRequest)(nil),        // 21: service.plugin.v1.GetAccountRequest
-	(*GetAccountResponse)(nil),       // 22: service.plugin.v1.GetAccountResponse
-	(*ListAccountsRequest)(nil),      // 23: service.plugin.v1.ListAccountsRequest
-	(*ListAccountsResponse)(nil),     // 24: service.plugin.v1.ListAccountsResponse
-	(*LocalAccount)(nil),             // 25: service.plugin.v1.LocalAccount
-	(*ResetPasswordRequest)(nil),     // 26: service.plugin.v1.ResetPasswordRequest
-	(*ResetPasswordResponse)(nil),    // 27: service.plugin.v1.ResetPasswordResponse
-	(*RevokeLinkRequest)(nil),        // 28: service.plugin.v1.RevokeLinkRequest
-	(*RevokeLinkResponse)(nil),       // 29: service.plugin.v1.RevokeLinkResponse
-	(*MintProjectKeyRequest)(nil),    // 30: service.plugin.v1.MintProjectKeyRequest
-	(*MintProjectKeyResponse)(nil),   // 31: service.plugin.v1.MintProjectKeyResponse
-	(*RecordRequest)(nil),            // 32: service.plugin.v1.RecordRequest
-	(*RecordResponse)(nil),           // 33: service.plugin.v1.RecordResponse
-	(*UploadTelemetryRequest)(nil),   // 34: service.plugin.v1.UploadTelemetryRequest
-	(*UploadTelemetryResponse)(nil),  // 35: service.plugin.v1.UploadTelemetryResponse
-	(*PurgeTelemetryRequest)(nil),    // 36: service.plugin.v1.PurgeTelemetryRequest
-	(*PurgeTelemetryResponse)(nil),   // 37: service.plugin.v1.PurgeTelemetryResponse
-	nil,                              // 38: service.plugin.v1.HealthResponse.HintsEntry
-	nil,                              // 39: service.plugin.v1.RecordRequest.QueryEntry
+	(*Target)(nil),                // 0: service.plugin.v1.Target
+	(*Network)(nil),               // 1: service.plugin.v1.Network
+	(*Requester)(nil),             // 2: service.plugin.v1.Requester
+	(*Problem)(nil),               // 3: service.plugin.v1.Problem
+	(*DescribeRequest)(nil),       // 4: service.plugin.v1.DescribeRequest
+	(*DescribeResponse)(nil),      // 5: service.plugin.v1.DescribeResponse
+	(*ActivityRequest)(nil),       // 6: service.plugin.v1.ActivityRequest
+	(*ActivityResponse)(nil),      // 7: service.plugin.v1.ActivityResponse
+	(*RestRequest)(nil),           // 8: service.plugin.v1.RestRequest
+	(*RestResponse)(nil),          // 9: service.plugin.v1.RestResponse
+	(*CallRequest)(nil),           // 10: service.plugin.v1.CallRequest
+	(*CallResponse)(nil),          // 11: service.plugin.v1.CallResponse
+	(*ListAccountsRequest)(nil),   // 12: service.plugin.v1.ListAccountsRequest
+	(*ListAccountsResponse)(nil),  // 13: service.plugin.v1.ListAccountsResponse
+	(*LocalAccount)(nil),          // 14: service.plugin.v1.LocalAccount
+	(*ResetPasswordRequest)(nil),  // 15: service.plugin.v1.ResetPasswordRequest
+	(*ResetPasswordResponse)(nil), // 16: service.plugin.v1.ResetPasswordResponse
+	nil,                           // 17: service.plugin.v1.CallRequest.PathEntry
+	nil,                           // 18: service.plugin.v1.CallRequest.QueryEntry
 }
 var file_plugin_v1_backend_proto_depIdxs = []int32{
 	2,  // 0: service.plugin.v1.Target.requester:type_name -> service.plugin.v1.Requester
 	1,  // 1: service.plugin.v1.Target.network:type_name -> service.plugin.v1.Network
-	4,  // 2: service.plugin.v1.Problem.device_code:type_name -> service.plugin.v1.DeviceCode
-	1,  // 3: service.plugin.v1.DescribeRequest.network:type_name -> service.plugin.v1.Network
-	0,  // 4: service.plugin.v1.HealthRequest.target:type_name -> service.plugin.v1.Target
-	38, // 5: service.plugin.v1.HealthResponse.hints:type_name -> service.plugin.v1.HealthResponse.HintsEntry
-	0,  // 6: service.plugin.v1.IssueDeviceCodeRequest.target:type_name -> service.plugin.v1.Target
-	4,  // 7: service.plugin.v1.IssueDeviceCodeResponse.device_code:type_name -> service.plugin.v1.DeviceCode
-	0,  // 8: service.plugin.v1.PollDeviceTokenRequest.target:type_name -> service.plugin.v1.Target
-	17, // 9: service.plugin.v1.PollDeviceTokenResponse.pending:type_name -> service.plugin.v1.Pending
-	18, // 10: service.plugin.v1.PollDeviceTokenResponse.token:type_name -> service.plugin.v1.Token
-	0,  // 11: service.plugin.v1.CancelDeviceCodeRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 12: service.plugin.v1.GetAccountRequest.target:type_name -> service.plugin.v1.Target
-	25, // 13: service.plugin.v1.ListAccountsResponse.accounts:type_name -> service.plugin.v1.LocalAccount
-	0,  // 14: service.plugin.v1.RevokeLinkRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 15: service.plugin.v1.MintProjectKeyRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 16: service.plugin.v1.RecordRequest.target:type_name -> service.plugin.v1.Target
-	39, // 17: service.plugin.v1.RecordRequest.query:type_name -> service.plugin.v1.RecordRequest.QueryEntry
-	0,  // 18: service.plugin.v1.UploadTelemetryRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 19: service.plugin.v1.PurgeTelemetryRequest.target:type_name -> service.plugin.v1.Target
-	5,  // 20: service.plugin.v1.Backend.Describe:input_type -> service.plugin.v1.DescribeRequest
-	7,  // 21: service.plugin.v1.Backend.Activity:input_type -> service.plugin.v1.ActivityRequest
-	9,  // 22: service.plugin.v1.Backend.Rest:input_type -> service.plugin.v1.RestRequest
-	11, // 23: service.plugin.v1.Backend.Health:input_type -> service.plugin.v1.HealthRequest
-	13, // 24: service.plugin.v1.Backend.IssueDeviceCode:input_type -> service.plugin.v1.IssueDeviceCodeRequest
-	15, // 25: service.plugin.v1.Backend.PollDeviceToken:input_type -> service.plugin.v1.PollDeviceTokenRequest
-	19, // 26: service.plugin.v1.Backend.CancelDeviceCode:input_type -> service.plugin.v1.CancelDeviceCodeRequest
-	21, // 27: service.plugin.v1.Backend.GetAccount:input_type -> service.plugin.v1.GetAccountRequest
-	28, // 28: service.plugin.v1.Backend.RevokeLink:input_type -> service.plugin.v1.RevokeLinkRequest
-	30, // 29: service.plugin.v1.Backend.MintProjectKey:input_type -> service.plugin.v1.MintProjectKeyRequest
-	32, // 30: service.plugin.v1.Backend.Record:input_type -> service.plugin.v1.RecordRequest
-	34, // 31: service.plugin.v1.Backend.UploadTelemetry:input_type -> service.plugin.v1.UploadTelemetryRequest
-	36, // 32: service.plugin.v1.Backend.PurgeTelemetry:input_type -> service.plugin.v1.PurgeTelemetryRequest
-	23, // 33: service.plugin.v1.Backend.ListAccounts:input_type -> service.plugin.v1.ListAccountsRequest
-	26, // 34: service.plugin.v1.Backend.ResetPassword:input_type -> service.plugin.v1.ResetPasswordRequest
-	6,  // 35: service.plugin.v1.Backend.Describe:output_type -> service.plugin.v1.DescribeResponse
-	8,  // 36: service.plugin.v1.Backend.Activity:output_type -> service.plugin.v1.ActivityResponse
-	10, // 37: service.plugin.v1.Backend.Rest:output_type -> service.plugin.v1.RestResponse
-	12, // 38: service.plugin.v1.Backend.Health:output_type -> service.plugin.v1.HealthResponse
-	14, // 39: service.plugin.v1.Backend.IssueDeviceCode:output_type -> service.plugin.v1.IssueDeviceCodeResponse
-	16, // 40: service.plugin.v1.Backend.PollDeviceToken:output_type -> service.plugin.v1.PollDeviceTokenResponse
-	20, // 41: service.plugin.v1.Backend.CancelDeviceCode:output_type -> service.plugin.v1.CancelDeviceCodeResponse
-	22, // 42: service.plugin.v1.Backend.GetAccount:output_type -> service.plugin.v1.GetAccountResponse
-	29, // 43: service.plugin.v1.Backend.RevokeLink:output_type -> service.plugin.v1.RevokeLinkResponse
-	31, // 44: service.plugin.v1.Backend.MintProjectKey:output_type -> service.plugin.v1.MintProjectKeyResponse
-	33, // 45: service.plugin.v1.Backend.Record:output_type -> service.plugin.v1.RecordResponse
-	35, // 46: service.plugin.v1.Backend.UploadTelemetry:output_type -> service.plugin.v1.UploadTelemetryResponse
-	37, // 47: service.plugin.v1.Backend.PurgeTelemetry:output_type -> service.plugin.v1.PurgeTelemetryResponse
-	24, // 48: service.plugin.v1.Backend.ListAccounts:output_type -> service.plugin.v1.ListAccountsResponse
-	27, // 49: service.plugin.v1.Backend.ResetPassword:output_type -> service.plugin.v1.ResetPasswordResponse
-	35, // [35:50] is the sub-list for method output_type
-	20, // [20:35] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	1,  // 2: service.plugin.v1.DescribeRequest.network:type_name -> service.plugin.v1.Network
+	0,  // 3: service.plugin.v1.CallRequest.target:type_name -> service.plugin.v1.Target
+	17, // 4: service.plugin.v1.CallRequest.path:type_name -> service.plugin.v1.CallRequest.PathEntry
+	18, // 5: service.plugin.v1.CallRequest.query:type_name -> service.plugin.v1.CallRequest.QueryEntry
+	14, // 6: service.plugin.v1.ListAccountsResponse.accounts:type_name -> service.plugin.v1.LocalAccount
+	4,  // 7: service.plugin.v1.Backend.Describe:input_type -> service.plugin.v1.DescribeRequest
+	6,  // 8: service.plugin.v1.Backend.Activity:input_type -> service.plugin.v1.ActivityRequest
+	8,  // 9: service.plugin.v1.Backend.Rest:input_type -> service.plugin.v1.RestRequest
+	10, // 10: service.plugin.v1.Backend.Call:input_type -> service.plugin.v1.CallRequest
+	12, // 11: service.plugin.v1.Backend.ListAccounts:input_type -> service.plugin.v1.ListAccountsRequest
+	15, // 12: service.plugin.v1.Backend.ResetPassword:input_type -> service.plugin.v1.ResetPasswordRequest
+	5,  // 13: service.plugin.v1.Backend.Describe:output_type -> service.plugin.v1.DescribeResponse
+	7,  // 14: service.plugin.v1.Backend.Activity:output_type -> service.plugin.v1.ActivityResponse
+	9,  // 15: service.plugin.v1.Backend.Rest:output_type -> service.plugin.v1.RestResponse
+	11, // 16: service.plugin.v1.Backend.Call:output_type -> service.plugin.v1.CallResponse
+	13, // 17: service.plugin.v1.Backend.ListAccounts:output_type -> service.plugin.v1.ListAccountsResponse
+	16, // 18: service.plugin.v1.Backend.ResetPassword:output_type -> service.plugin.v1.ResetPasswordResponse
+	13, // [13:19] is the sub-list for method output_type
+	7,  // [7:13] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_plugin_v1_backend_proto_init() }
@@ -2691,19 +1342,13 @@ func file_plugin_v1_backend_proto_init() {
 		(*Target_InstallId)(nil),
 		(*Target_Bearer)(nil),
 	}
-	file_plugin_v1_backend_proto_msgTypes[16].OneofWrappers = []any{
-		(*PollDeviceTokenResponse_Pending)(nil),
-		(*PollDeviceTokenResponse_Token)(nil),
-	}
-	file_plugin_v1_backend_proto_msgTypes[18].OneofWrappers = []any{}
-	file_plugin_v1_backend_proto_msgTypes[22].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plugin_v1_backend_proto_rawDesc), len(file_plugin_v1_backend_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   40,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

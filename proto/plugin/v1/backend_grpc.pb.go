@@ -1,4 +1,6 @@
-// The contract between the daemon and the backend adapters, service-plugin-backendhttp and service-plugin-backendlocal.
+// The contract between the daemon and the adapters that call a backend: service-plugin-backendhttp and
+// service-plugin-backendlocal, and for sessions of another machine's backend service-plugin-browsersim. Only adapters
+// that ship with the service are called, because a call holds a token.
 //
 // Adapters store nothing about a link: every call names its Target. A refusal is a gRPC status with one Problem in its
 // details; a status without a Problem means that the adapter itself failed.
@@ -24,28 +26,20 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Backend_Describe_FullMethodName         = "/service.plugin.v1.Backend/Describe"
-	Backend_Activity_FullMethodName         = "/service.plugin.v1.Backend/Activity"
-	Backend_Rest_FullMethodName             = "/service.plugin.v1.Backend/Rest"
-	Backend_Health_FullMethodName           = "/service.plugin.v1.Backend/Health"
-	Backend_IssueDeviceCode_FullMethodName  = "/service.plugin.v1.Backend/IssueDeviceCode"
-	Backend_PollDeviceToken_FullMethodName  = "/service.plugin.v1.Backend/PollDeviceToken"
-	Backend_CancelDeviceCode_FullMethodName = "/service.plugin.v1.Backend/CancelDeviceCode"
-	Backend_GetAccount_FullMethodName       = "/service.plugin.v1.Backend/GetAccount"
-	Backend_RevokeLink_FullMethodName       = "/service.plugin.v1.Backend/RevokeLink"
-	Backend_MintProjectKey_FullMethodName   = "/service.plugin.v1.Backend/MintProjectKey"
-	Backend_Record_FullMethodName           = "/service.plugin.v1.Backend/Record"
-	Backend_UploadTelemetry_FullMethodName  = "/service.plugin.v1.Backend/UploadTelemetry"
-	Backend_PurgeTelemetry_FullMethodName   = "/service.plugin.v1.Backend/PurgeTelemetry"
-	Backend_ListAccounts_FullMethodName     = "/service.plugin.v1.Backend/ListAccounts"
-	Backend_ResetPassword_FullMethodName    = "/service.plugin.v1.Backend/ResetPassword"
+	Backend_Describe_FullMethodName      = "/service.plugin.v1.Backend/Describe"
+	Backend_Activity_FullMethodName      = "/service.plugin.v1.Backend/Activity"
+	Backend_Rest_FullMethodName          = "/service.plugin.v1.Backend/Rest"
+	Backend_Call_FullMethodName          = "/service.plugin.v1.Backend/Call"
+	Backend_ListAccounts_FullMethodName  = "/service.plugin.v1.Backend/ListAccounts"
+	Backend_ResetPassword_FullMethodName = "/service.plugin.v1.Backend/ResetPassword"
 )
 
 // BackendClient is the client API for Backend service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Backend is served by a backend adapter.
+// Backend is served by a backend adapter, and its Call by a transport adapter that describes itself with
+// hosts_sessions.
 type BackendClient interface {
 	// Describe returns the adapter's name. The adapter of the embedded backend starts the backend and adds its id and
 	// address.
@@ -55,29 +49,8 @@ type BackendClient interface {
 	// Rest asks the adapter whether it may be stopped until it is needed again. If so, it accepts no more connections. An
 	// adapter that only the daemon uses does not implement it.
 	Rest(ctx context.Context, in *RestRequest, opts ...grpc.CallOption) (*RestResponse, error)
-	// Health returns the health of the backend.
-	Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*HealthResponse, error)
-	// IssueDeviceCode starts a device-code flow.
-	IssueDeviceCode(ctx context.Context, in *IssueDeviceCodeRequest, opts ...grpc.CallOption) (*IssueDeviceCodeResponse, error)
-	// PollDeviceToken makes one poll.
-	PollDeviceToken(ctx context.Context, in *PollDeviceTokenRequest, opts ...grpc.CallOption) (*PollDeviceTokenResponse, error)
-	// CancelDeviceCode ends a code that will not be polled again: it can no longer be approved, and a token issued for it
-	// and never used is revoked.
-	CancelDeviceCode(ctx context.Context, in *CancelDeviceCodeRequest, opts ...grpc.CallOption) (*CancelDeviceCodeResponse, error)
-	// GetAccount returns the account of a token.
-	GetAccount(ctx context.Context, in *GetAccountRequest, opts ...grpc.CallOption) (*GetAccountResponse, error)
-	// RevokeLink permanently revokes the bearer of its target. A token that is no longer valid is refused with
-	// auth_required.
-	RevokeLink(ctx context.Context, in *RevokeLinkRequest, opts ...grpc.CallOption) (*RevokeLinkResponse, error)
-	// MintProjectKey creates a key for a project of the linked account.
-	MintProjectKey(ctx context.Context, in *MintProjectKeyRequest, opts ...grpc.CallOption) (*MintProjectKeyResponse, error)
-	// Record reads or changes one record of the account: its projects, or a record of one of them. The bodies are those
-	// of proto/backendapi, so that their fields are defined in one place.
-	Record(ctx context.Context, in *RecordRequest, opts ...grpc.CallOption) (*RecordResponse, error)
-	// UploadTelemetry uploads a batch of usage events. The target never has a bearer.
-	UploadTelemetry(ctx context.Context, in *UploadTelemetryRequest, opts ...grpc.CallOption) (*UploadTelemetryResponse, error)
-	// PurgeTelemetry erases the backend's events of the target's install id.
-	PurgeTelemetry(ctx context.Context, in *PurgeTelemetryRequest, opts ...grpc.CallOption) (*PurgeTelemetryResponse, error)
+	// Call makes one request to the backend over its HTTP interface. An error response is a refusal.
+	Call(ctx context.Context, in *CallRequest, opts ...grpc.CallOption) (*CallResponse, error)
 	// ListAccounts lists the accounts of the embedded backend, for the owner of its data. It starts the backend. Adapters
 	// of other backends do not implement it.
 	ListAccounts(ctx context.Context, in *ListAccountsRequest, opts ...grpc.CallOption) (*ListAccountsResponse, error)
@@ -124,100 +97,10 @@ func (c *backendClient) Rest(ctx context.Context, in *RestRequest, opts ...grpc.
 	return out, nil
 }
 
-func (c *backendClient) Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*HealthResponse, error) {
+func (c *backendClient) Call(ctx context.Context, in *CallRequest, opts ...grpc.CallOption) (*CallResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(HealthResponse)
-	err := c.cc.Invoke(ctx, Backend_Health_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *backendClient) IssueDeviceCode(ctx context.Context, in *IssueDeviceCodeRequest, opts ...grpc.CallOption) (*IssueDeviceCodeResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(IssueDeviceCodeResponse)
-	err := c.cc.Invoke(ctx, Backend_IssueDeviceCode_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *backendClient) PollDeviceToken(ctx context.Context, in *PollDeviceTokenRequest, opts ...grpc.CallOption) (*PollDeviceTokenResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(PollDeviceTokenResponse)
-	err := c.cc.Invoke(ctx, Backend_PollDeviceToken_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *backendClient) CancelDeviceCode(ctx context.Context, in *CancelDeviceCodeRequest, opts ...grpc.CallOption) (*CancelDeviceCodeResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(CancelDeviceCodeResponse)
-	err := c.cc.Invoke(ctx, Backend_CancelDeviceCode_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *backendClient) GetAccount(ctx context.Context, in *GetAccountRequest, opts ...grpc.CallOption) (*GetAccountResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetAccountResponse)
-	err := c.cc.Invoke(ctx, Backend_GetAccount_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *backendClient) RevokeLink(ctx context.Context, in *RevokeLinkRequest, opts ...grpc.CallOption) (*RevokeLinkResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(RevokeLinkResponse)
-	err := c.cc.Invoke(ctx, Backend_RevokeLink_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *backendClient) MintProjectKey(ctx context.Context, in *MintProjectKeyRequest, opts ...grpc.CallOption) (*MintProjectKeyResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(MintProjectKeyResponse)
-	err := c.cc.Invoke(ctx, Backend_MintProjectKey_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *backendClient) Record(ctx context.Context, in *RecordRequest, opts ...grpc.CallOption) (*RecordResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(RecordResponse)
-	err := c.cc.Invoke(ctx, Backend_Record_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *backendClient) UploadTelemetry(ctx context.Context, in *UploadTelemetryRequest, opts ...grpc.CallOption) (*UploadTelemetryResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(UploadTelemetryResponse)
-	err := c.cc.Invoke(ctx, Backend_UploadTelemetry_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *backendClient) PurgeTelemetry(ctx context.Context, in *PurgeTelemetryRequest, opts ...grpc.CallOption) (*PurgeTelemetryResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(PurgeTelemetryResponse)
-	err := c.cc.Invoke(ctx, Backend_PurgeTelemetry_FullMethodName, in, out, cOpts...)
+	out := new(CallResponse)
+	err := c.cc.Invoke(ctx, Backend_Call_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +131,8 @@ func (c *backendClient) ResetPassword(ctx context.Context, in *ResetPasswordRequ
 // All implementations must embed UnimplementedBackendServer
 // for forward compatibility.
 //
-// Backend is served by a backend adapter.
+// Backend is served by a backend adapter, and its Call by a transport adapter that describes itself with
+// hosts_sessions.
 type BackendServer interface {
 	// Describe returns the adapter's name. The adapter of the embedded backend starts the backend and adds its id and
 	// address.
@@ -258,29 +142,8 @@ type BackendServer interface {
 	// Rest asks the adapter whether it may be stopped until it is needed again. If so, it accepts no more connections. An
 	// adapter that only the daemon uses does not implement it.
 	Rest(context.Context, *RestRequest) (*RestResponse, error)
-	// Health returns the health of the backend.
-	Health(context.Context, *HealthRequest) (*HealthResponse, error)
-	// IssueDeviceCode starts a device-code flow.
-	IssueDeviceCode(context.Context, *IssueDeviceCodeRequest) (*IssueDeviceCodeResponse, error)
-	// PollDeviceToken makes one poll.
-	PollDeviceToken(context.Context, *PollDeviceTokenRequest) (*PollDeviceTokenResponse, error)
-	// CancelDeviceCode ends a code that will not be polled again: it can no longer be approved, and a token issued for it
-	// and never used is revoked.
-	CancelDeviceCode(context.Context, *CancelDeviceCodeRequest) (*CancelDeviceCodeResponse, error)
-	// GetAccount returns the account of a token.
-	GetAccount(context.Context, *GetAccountRequest) (*GetAccountResponse, error)
-	// RevokeLink permanently revokes the bearer of its target. A token that is no longer valid is refused with
-	// auth_required.
-	RevokeLink(context.Context, *RevokeLinkRequest) (*RevokeLinkResponse, error)
-	// MintProjectKey creates a key for a project of the linked account.
-	MintProjectKey(context.Context, *MintProjectKeyRequest) (*MintProjectKeyResponse, error)
-	// Record reads or changes one record of the account: its projects, or a record of one of them. The bodies are those
-	// of proto/backendapi, so that their fields are defined in one place.
-	Record(context.Context, *RecordRequest) (*RecordResponse, error)
-	// UploadTelemetry uploads a batch of usage events. The target never has a bearer.
-	UploadTelemetry(context.Context, *UploadTelemetryRequest) (*UploadTelemetryResponse, error)
-	// PurgeTelemetry erases the backend's events of the target's install id.
-	PurgeTelemetry(context.Context, *PurgeTelemetryRequest) (*PurgeTelemetryResponse, error)
+	// Call makes one request to the backend over its HTTP interface. An error response is a refusal.
+	Call(context.Context, *CallRequest) (*CallResponse, error)
 	// ListAccounts lists the accounts of the embedded backend, for the owner of its data. It starts the backend. Adapters
 	// of other backends do not implement it.
 	ListAccounts(context.Context, *ListAccountsRequest) (*ListAccountsResponse, error)
@@ -306,35 +169,8 @@ func (UnimplementedBackendServer) Activity(context.Context, *ActivityRequest) (*
 func (UnimplementedBackendServer) Rest(context.Context, *RestRequest) (*RestResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Rest not implemented")
 }
-func (UnimplementedBackendServer) Health(context.Context, *HealthRequest) (*HealthResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method Health not implemented")
-}
-func (UnimplementedBackendServer) IssueDeviceCode(context.Context, *IssueDeviceCodeRequest) (*IssueDeviceCodeResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method IssueDeviceCode not implemented")
-}
-func (UnimplementedBackendServer) PollDeviceToken(context.Context, *PollDeviceTokenRequest) (*PollDeviceTokenResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method PollDeviceToken not implemented")
-}
-func (UnimplementedBackendServer) CancelDeviceCode(context.Context, *CancelDeviceCodeRequest) (*CancelDeviceCodeResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method CancelDeviceCode not implemented")
-}
-func (UnimplementedBackendServer) GetAccount(context.Context, *GetAccountRequest) (*GetAccountResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method GetAccount not implemented")
-}
-func (UnimplementedBackendServer) RevokeLink(context.Context, *RevokeLinkRequest) (*RevokeLinkResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method RevokeLink not implemented")
-}
-func (UnimplementedBackendServer) MintProjectKey(context.Context, *MintProjectKeyRequest) (*MintProjectKeyResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method MintProjectKey not implemented")
-}
-func (UnimplementedBackendServer) Record(context.Context, *RecordRequest) (*RecordResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method Record not implemented")
-}
-func (UnimplementedBackendServer) UploadTelemetry(context.Context, *UploadTelemetryRequest) (*UploadTelemetryResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method UploadTelemetry not implemented")
-}
-func (UnimplementedBackendServer) PurgeTelemetry(context.Context, *PurgeTelemetryRequest) (*PurgeTelemetryResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method PurgeTelemetry not implemented")
+func (UnimplementedBackendServer) Call(context.Context, *CallRequest) (*CallResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Call not implemented")
 }
 func (UnimplementedBackendServer) ListAccounts(context.Context, *ListAccountsRequest) (*ListAccountsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListAccounts not implemented")
@@ -417,182 +253,20 @@ func _Backend_Rest_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Backend_Health_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(HealthRequest)
+func _Backend_Call_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CallRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(BackendServer).Health(ctx, in)
+		return srv.(BackendServer).Call(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: Backend_Health_FullMethodName,
+		FullMethod: Backend_Call_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(BackendServer).Health(ctx, req.(*HealthRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Backend_IssueDeviceCode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(IssueDeviceCodeRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(BackendServer).IssueDeviceCode(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Backend_IssueDeviceCode_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(BackendServer).IssueDeviceCode(ctx, req.(*IssueDeviceCodeRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Backend_PollDeviceToken_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(PollDeviceTokenRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(BackendServer).PollDeviceToken(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Backend_PollDeviceToken_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(BackendServer).PollDeviceToken(ctx, req.(*PollDeviceTokenRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Backend_CancelDeviceCode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(CancelDeviceCodeRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(BackendServer).CancelDeviceCode(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Backend_CancelDeviceCode_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(BackendServer).CancelDeviceCode(ctx, req.(*CancelDeviceCodeRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Backend_GetAccount_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetAccountRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(BackendServer).GetAccount(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Backend_GetAccount_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(BackendServer).GetAccount(ctx, req.(*GetAccountRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Backend_RevokeLink_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(RevokeLinkRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(BackendServer).RevokeLink(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Backend_RevokeLink_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(BackendServer).RevokeLink(ctx, req.(*RevokeLinkRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Backend_MintProjectKey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(MintProjectKeyRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(BackendServer).MintProjectKey(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Backend_MintProjectKey_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(BackendServer).MintProjectKey(ctx, req.(*MintProjectKeyRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Backend_Record_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(RecordRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(BackendServer).Record(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Backend_Record_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(BackendServer).Record(ctx, req.(*RecordRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Backend_UploadTelemetry_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(UploadTelemetryRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(BackendServer).UploadTelemetry(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Backend_UploadTelemetry_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(BackendServer).UploadTelemetry(ctx, req.(*UploadTelemetryRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Backend_PurgeTelemetry_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(PurgeTelemetryRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(BackendServer).PurgeTelemetry(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Backend_PurgeTelemetry_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(BackendServer).PurgeTelemetry(ctx, req.(*PurgeTelemetryRequest))
+		return srv.(BackendServer).Call(ctx, req.(*CallRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -653,44 +327,8 @@ var Backend_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Backend_Rest_Handler,
 		},
 		{
-			MethodName: "Health",
-			Handler:    _Backend_Health_Handler,
-		},
-		{
-			MethodName: "IssueDeviceCode",
-			Handler:    _Backend_IssueDeviceCode_Handler,
-		},
-		{
-			MethodName: "PollDeviceToken",
-			Handler:    _Backend_PollDeviceToken_Handler,
-		},
-		{
-			MethodName: "CancelDeviceCode",
-			Handler:    _Backend_CancelDeviceCode_Handler,
-		},
-		{
-			MethodName: "GetAccount",
-			Handler:    _Backend_GetAccount_Handler,
-		},
-		{
-			MethodName: "RevokeLink",
-			Handler:    _Backend_RevokeLink_Handler,
-		},
-		{
-			MethodName: "MintProjectKey",
-			Handler:    _Backend_MintProjectKey_Handler,
-		},
-		{
-			MethodName: "Record",
-			Handler:    _Backend_Record_Handler,
-		},
-		{
-			MethodName: "UploadTelemetry",
-			Handler:    _Backend_UploadTelemetry_Handler,
-		},
-		{
-			MethodName: "PurgeTelemetry",
-			Handler:    _Backend_PurgeTelemetry_Handler,
+			MethodName: "Call",
+			Handler:    _Backend_Call_Handler,
 		},
 		{
 			MethodName: "ListAccounts",

@@ -1,6 +1,5 @@
-// Package pluginv1 is the contract between the daemon and its adapters: the code generated from backend.proto,
-// transport.proto and sessions.proto, and the handshake that both sides use. It is independent of the daemon and of
-// every adapter.
+// Package pluginv1 is the contract between the daemon and its adapters: the code generated from backend.proto
+// and transport.proto, and the handshake that both sides use. It is independent of the daemon and of every adapter.
 package pluginv1
 
 // The handshake of hashicorp/go-plugin. The cookie is not a secret: it makes an adapter that is started by hand exit
@@ -15,7 +14,8 @@ const (
 	FirstListener = 3
 
 	// ProtocolVersion is increased whenever an adapter built before a change could misinterpret the daemon, or vice
-	// versa.
+	// versa. It is the version of both contracts, so a change of Backend alone, which only shipped adapters serve, must
+	// not stop the transport adapters that users built: new calls get new names, which older adapters do not implement.
 	ProtocolVersion = 1
 
 	// BackendPlugin is the name under which an adapter serves the Backend service.
@@ -23,7 +23,4 @@ const (
 
 	// TransportPlugin is the name under which an adapter serves the Transport service.
 	TransportPlugin = "transport"
-
-	// SessionsPlugin is the name under which a transport adapter serves the HostedSessions service.
-	SessionsPlugin = "sessions"
 )

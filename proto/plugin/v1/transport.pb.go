@@ -82,7 +82,7 @@ type DescribeTransportResponse struct {
 	NeedsAccount bool `protobuf:"varint,5,opt,name=needs_account,json=needsAccount,proto3" json:"needs_account,omitempty"`
 	// Whether its glasses support virtual time (AttachOpen.virtual_clock).
 	VirtualClock bool `protobuf:"varint,6,opt,name=virtual_clock,json=virtualClock,proto3" json:"virtual_clock,omitempty"`
-	// Whether a backend hosts its sessions. The adapter then serves HostedSessions (sessions.proto) and not Attach.
+	// Whether a backend hosts its sessions. The adapter then serves Backend.Call and not Attach.
 	HostsSessions bool `protobuf:"varint,7,opt,name=hosts_sessions,json=hostsSessions,proto3" json:"hosts_sessions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -18,15 +18,14 @@ type Answer struct {
 	api           API
 	keepsAll      bool  // the app requested the chunk with the usage
 	maxEvent      int64 // bytes
-	most          int64 // most tokens that a report can credibly contain
+	most          int64 // maximum number of tokens in a credible report
 	pending       []byte
 	events        int64 // number of events with text
 	text          int64 // bytes of text
 	tools         *toolCalls
 }
 
-// NewAnswer returns a parser for one answer. most is the largest number of tokens that a usage report can credibly
-// contain.
+// NewAnswer returns a parser for one answer. most is the maximum number of tokens in a credible usage report.
 func NewAnswer(r *Request, most int64) *Answer {
 	return &Answer{api: r.API, maxEvent: MaxEvent + r.room(), keepsAll: r.WantsUsage || r.API != Chat, most: min(most, MaxTokens)}
 }
@@ -155,7 +154,8 @@ var lastEvents = map[API][]string{
 	Messages:  {`"message_stop"`},
 }
 
-// mayEnd reports whether an event contains the type of a last event. That text can also occur in the answer itself.
+// mayEnd reports whether an event contains the name of a last event's type, which can also occur in the answer's
+// text.
 func (a *Answer) mayEnd(data []byte) bool {
 	return slices.ContainsFunc(lastEvents[a.api], func(kind string) bool { return bytes.Contains(data, []byte(kind)) })
 }
@@ -192,7 +192,7 @@ func eventData(text []byte) (data []byte, ok bool) {
 }
 
 // Members that contain the text of an answer: in events that append to it, and in a whole answer. Providers use several
-// names for a model's reasoning, and some send the same text under two of them, so only the longest counts.
+// names for a model's reasoning, and some send the same text under two of them, so only the longest is counted.
 var (
 	thoughts    = []string{`"reasoning_content"`, `"reasoning"`, `"reasoning_text"`, `"thinking"`}
 	streamTexts = map[API][][]string{

@@ -2,7 +2,7 @@
 // report. It is independent of HTTP, individual providers and accounts.
 //
 // An unknown field could make a call cost more than its bound, so requests are decoded with an allow-list and encoded
-// again. Repeated names are refused, because two parsers might read them differently and so bypass the list.
+// again. Repeated names are refused, because two parsers might read them differently, which would bypass the list.
 package wire
 
 // API is an interface for calling models. Requests are not converted from one interface to another.

@@ -26,7 +26,7 @@ func (p Prices) Of(u Usage) (price int64) {
 	return price + ceilMillion(rest)
 }
 
-// Bound returns the highest possible price of a call with this many tokens, however many of them the provider caches.
+// Bound returns the maximum price of a call with this many tokens, however many of them the provider caches.
 func (p Prices) Bound(in, out int64) int64 {
 	return ceilMillion(in*p.dearestIn() + out*p.Out)
 }

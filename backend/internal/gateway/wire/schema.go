@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // Limits on a body.
@@ -18,13 +20,6 @@ const (
 	maxList   = 512 // messages, or parts of one
 )
 
-// Codes of a FieldError.
-const (
-	InvalidJSON          = "invalid_json"
-	InvalidValue         = "invalid_value"
-	UnsupportedParameter = "unsupported_parameter"
-)
-
 // FieldError is a mistake in a request. Param is the path of the field, such as messages[0].role.
 type FieldError struct{ Code, Param, Message string }
 
@@ -32,11 +27,11 @@ type FieldError struct{ Code, Param, Message string }
 func (e *FieldError) Error() string { return e.Message }
 
 func invalid(path, format string, args ...any) error {
-	return &FieldError{InvalidValue, path, path + " " + fmt.Sprintf(format, args...)}
+	return &FieldError{problem.CodeInvalidValue, path, path + " " + fmt.Sprintf(format, args...)}
 }
 
 func unsupported(path, why string) error {
-	return &FieldError{UnsupportedParameter, path, path + " is not supported here" + why}
+	return &FieldError{problem.CodeUnsupportedParameter, path, path + " is not supported here" + why}
 }
 
 // decoder is the state of decoding one body.

@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // checkText refuses text that two parsers could read differently: repeated names, invalid UTF-8, and numbers outside
@@ -59,7 +61,7 @@ func malformed(d *jsontext.Decoder, err error, what string) error {
 	if path != "" {
 		what += ", in " + path
 	}
-	return &FieldError{InvalidJSON, path, fmt.Sprintf("%s, near byte %d", what, at)}
+	return &FieldError{problem.CodeInvalidJSON, path, fmt.Sprintf("%s, near byte %d", what, at)}
 }
 
 func isNumber(text string) bool {

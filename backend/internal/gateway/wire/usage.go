@@ -9,14 +9,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Receipt is the usage that a provider reported. If a provider sends several reports for a call, the last one counts.
+// Receipt is the usage that a provider reported. If a provider sends several reports for a call, the last one is
+// used.
 type Receipt struct {
 	Usage Usage
 	// Seen is set once a usable report has been read. Final is set once a report has covered the whole answer.
 	Seen, Final bool
-	// Malformed is set if an impossible report has been read. Such a report counts as missing.
+	// Malformed is set if an impossible report has been read. Such a report is treated as missing.
 	Malformed bool
-	// Unequal is set if the parts of a report did not add up to its total. The difference counts as output.
+	// Unequal is set if the parts of a report did not add up to its total. The difference is added to the
+	// output.
 	Unequal bool
 }
 
@@ -116,7 +118,7 @@ func (c *counts) details(v jsontext.Value) {
 	}
 }
 
-// count parses a whole number from 0 to most. null counts as missing.
+// count parses a whole number from 0 to most. It treats null as missing.
 func (c *counts) count(into *int64, v jsontext.Value) {
 	if v.Kind() == 'n' {
 		return
@@ -203,7 +205,7 @@ func ErrorMessage(body []byte) string {
 	return strings.ToValidUTF8(message[:min(len(message), 500)], "")
 }
 
-// errorMembers are the names under which servers nest the message of an error, outermost first.
+// errorMembers are the members that may contain an error's message, in order of preference.
 var errorMembers = []string{"error", "message", "detail", "msg"}
 
 // messageIn returns the first message in v that is nested at most depth levels deep.

@@ -147,7 +147,7 @@ export class Camera {
     } catch (e) {
       const state = e instanceof WebcamProblem ? e.state : "taken";
       this.tell(state);
-      if (state === "refused") throw new NoPicture("permission_denied", "the person refused the camera in the browser");
+      if (state === "refused") throw new NoPicture("permission_denied", "the user refused the camera in the browser");
       throw new NoPicture("platform_error", "this computer's camera is missing or in use; the simulator page offers other pictures");
     }
     if (this.source !== "webcam") {

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/procgroup"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // child is the app under test.
@@ -25,7 +25,8 @@ type child struct {
 // endWait is how long an app may take to exit after it was asked to.
 const endWait = 3 * time.Second
 
-// runVariable is the variable by which a run finds what its app started. Its value differs for each run.
+// runVariable is the variable by which a run finds the processes that its app started. Its value differs
+// for each run.
 const runVariable = "SERVICE_SESSION_RUN"
 
 // startApp starts the app with the session's address, but never the secret itself, in its environment.
@@ -44,7 +45,7 @@ func (r *scenarioRun) startApp() (*child, error) {
 	if r.output == nil {
 		r.output = &outputTail{}
 	}
-	cmd := exec.Command(command[0], command[1:]...) //nolint:noctx // end stops it with everything that it started
+	cmd := exec.Command(command[0], command[1:]...) //nolint:noctx // end stops it and everything that it started
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, r.output, r.output
 	cmd.Env = os.Environ()
 	for name, value := range env {
@@ -57,8 +58,8 @@ func (r *scenarioRun) startApp() (*child, error) {
 	cmd.Env = append(cmd.Env, mark)
 	procgroup.Separate(cmd)
 	if err := cmd.Start(); err != nil {
-		return nil, &client.Error{Code: codeNoApp, Message: fmt.Sprintf("starting the app: %v", err),
-			FixHint: "check the command after --, or app.command and app.dir of the scenario"}
+		return nil, &problem.Error{Code: problem.CodeNoApp, Message: fmt.Sprintf("starting the app: %v", err),
+			FixHint: "Check the command after --, or app.command and app.dir of the scenario."}
 	}
 	c := &child{cmd: cmd, mark: mark, done: make(chan struct{})}
 	go func() { // ends when the app exits; end waits for it
@@ -82,7 +83,7 @@ func (c *child) end() {
 		case <-timer.C:
 		}
 		procgroup.Kill(c.cmd)
-		left.killAfter(late) // stray processes may hold the app's output open, and done waits for its end
+		left.killAfter(late) // stray processes may hold open the app's output, whose end done waits for
 		<-c.done
 	})
 }

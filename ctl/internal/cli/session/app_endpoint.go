@@ -7,17 +7,14 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/internal/problem"
 )
-
-// codeLoopback is the error code for an address of this machine that cannot be reached.
-const codeLoopback = "loopback_unreachable"
 
 // reachWait is the timeout for connecting to this machine.
 const reachWait = 5 * time.Second
 
-// reachApps connects to the address at which apps attach, as the app will. It detects a sandbox with its own network,
-// in which an app cannot connect and would only be reported as not attached.
+// reachApps connects to the address where apps attach, as the app will. It detects a sandbox with its own network,
+// where an app cannot connect and would only be reported as not attached.
 func reachApps(ctx context.Context, endpoint string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -31,8 +28,9 @@ func reachApps(ctx context.Context, endpoint string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return &client.Error{Code: codeLoopback,
+	return &problem.Error{Code: problem.CodeLoopbackUnreachable,
 		Message: fmt.Sprintf("apps cannot attach at %s from here: %v", u.Host, err),
-		FixHint: "allow connections to 127.0.0.1 in the sandbox or container in which this command runs, or run it outside; " +
-			"if the daemon was started in another one, `servicectl daemon restart` here starts one that this command reaches"}
+		FixHint: "Allow connections to 127.0.0.1 in the sandbox or container in which this command runs, or run it " +
+			"outside; if the daemon was started in another one, `servicectl daemon restart` here starts one that this command " +
+			"reaches."}
 }

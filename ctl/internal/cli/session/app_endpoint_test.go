@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // reachVariable makes this test program try to reach the address in the variable.
@@ -17,7 +17,7 @@ const reachVariable = "TEST_REACH_APPS"
 
 func TestReachApps_NamesAddressAndCause(t *testing.T) {
 	if address := os.Getenv(reachVariable); address != "" {
-		var e *client.Error
+		var e *problem.Error
 		if err := reachApps(t.Context(), "ws://"+address+"/api/sessions/loc_x/app"); errors.As(err, &e) {
 			fmt.Println("answer:", e.Code, e.Retryable, e.Message, "|", e.FixHint)
 		}
@@ -35,14 +35,15 @@ func TestReachApps_NamesAddressAndCause(t *testing.T) {
 	child.Env = append(os.Environ(), reachVariable+"="+address)
 	if exec.Command("unshare", "-rn", "true").Run() == nil {
 		out, err := child.CombinedOutput()
-		want := "answer: " + codeLoopback + " false apps cannot attach at " + address + " from here: dial tcp " + address +
-			": connect: network is unreachable | allow connections to 127.0.0.1 in the sandbox"
+		want := "answer: " + problem.CodeLoopbackUnreachable + " false apps cannot attach at " + address +
+			" from here: dial tcp " + address +
+			": connect: network is unreachable | Allow connections to 127.0.0.1 in the sandbox"
 		if err != nil || !strings.Contains(string(out), want) {
 			t.Errorf("in a network of its own: %v, %s; want %s", err, out, want)
 		}
 	}
 	_ = listener.Close()
-	var e *client.Error
+	var e *problem.Error
 	if err := reachApps(t.Context(), "ws://"+address); !errors.As(err, &e) || !strings.Contains(e.Message, address) ||
 		!strings.Contains(e.Message, "refused") {
 		t.Errorf("an address that is not served: %v, want it with the cause", err)

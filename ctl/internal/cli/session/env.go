@@ -11,6 +11,7 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/command"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // variables is the output of session env.
@@ -39,7 +40,8 @@ func (p *program) env() *cobra.Command {
 	}
 }
 
-// variablesOf returns the environment variables for apps of a session, by default the session used last.
+// variablesOf returns the environment variables for the apps of a session, by default the most recently
+// used session.
 func variablesOf(ctx context.Context, c *client.Client, id string) (found variables, err error) {
 	if id == "" {
 		var latest struct{ SessionID string }
@@ -57,11 +59,11 @@ func variablesOf(ctx context.Context, c *client.Client, id string) (found variab
 	}
 	switch {
 	case status.Session.State != "open":
-		return found, &client.Error{Code: "not_found", Message: "session " + id + " is closed",
-			FixHint: "open one with startLocalSimulation, or let `servicectl session run -- COMMAND` do it"}
+		return found, &problem.Error{Code: "not_found", Message: "session " + id + " is closed",
+			FixHint: "Open one with startLocalSimulation, or let `servicectl session run -- COMMAND` do it."}
 	case len(status.Environment) == 0:
-		return found, &client.Error{Code: "not_found", Message: "this machine has no secret of session " + id,
-			FixHint: "call createSimulatorSession on this machine, which stores one"}
+		return found, &problem.Error{Code: "not_found", Message: "this machine has no secret for session " + id,
+			FixHint: "Call createSimulatorSession on this machine, which stores one."}
 	}
 	return variables{SessionID: id, Environment: status.Environment}, nil
 }

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // logOptions are the flags of `session log`.
@@ -32,7 +32,7 @@ func (p *program) log() *cobra.Command {
 			"JSON.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(append(glasses.Chips(), ""), o.chip) {
-				return fmt.Errorf("--chip %s: not one of %s", o.chip, strings.Join(glasses.Chips(), ", "))
+				return fmt.Errorf("--chip must be one of %[2]s, not %[1]s", o.chip, strings.Join(glasses.Chips(), ", "))
 			}
 			return p.WithClient(cmd.Context(), func(c *client.Client) error {
 				return p.printLog(cmd.Context(), c, command.FirstArg(args), o)
@@ -85,17 +85,17 @@ func (p *program) printLog(ctx context.Context, c *client.Client, id string, o l
 	}
 }
 
-// over treats not_found as the end of a session that is being followed, because closing a local session deletes it.
+// over returns nil for not_found while a session is being followed, because closing a local session deletes it.
 func (p *program) over(err error, following bool) error {
-	var refused *client.Error
-	if following && errors.As(err, &refused) && refused.Code == "not_found" {
+	if following && problem.CodeOf(err) == problem.CodeNotFound {
 		p.Remark("the session was closed")
 		return nil
 	}
 	return err
 }
 
-// printRow prints a row if it matches the chip. It reports whether the row is the session's last one.
+// printRow prints a row if it matches the chip. It reports whether the row is the last one of the
+// session.
 func (p *program) printRow(raw json.RawMessage, chip string) (closed bool) {
 	var e glasses.Event
 	if json.Unmarshal(raw, &e) != nil {

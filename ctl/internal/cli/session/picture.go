@@ -11,6 +11,7 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/command"
+	"github.com/service-dev/service/internal/problem"
 )
 
 func (p *program) picture() *cobra.Command {
@@ -33,7 +34,7 @@ type misfit struct {
 }
 
 // writePicture saves the picture of getDisplayState with this process's permissions; the daemon only draws it. args are
-// an optional session id and the file name.
+// an optional session ID and the file name.
 func (p *program) writePicture(ctx context.Context, c *client.Client, args []string, options map[string]any) error {
 	id, file := "", args[len(args)-1]
 	if len(args) == 2 {
@@ -52,14 +53,14 @@ func (p *program) writePicture(ctx context.Context, c *client.Client, args []str
 		return err
 	}
 	if len(pictures) == 0 {
-		return &client.Error{Code: "unsupported", Message: display.DeviceModel + " has no display, so there is no picture",
-			FixHint: "change the glasses with the tool setDevice"}
+		return &problem.Error{Code: "unsupported", Message: display.DeviceModel + " has no display, so there is no picture",
+			FixHint: "Change the glasses with the tool setDevice."}
 	}
 	path, err := absolute(file)
 	if err != nil {
 		return err
 	}
-	if err := writeNewFile(path, pictures[0].GetData()); err != nil {
+	if err := writeNewFile(path, pictures[0].Data); err != nil {
 		return err
 	}
 	answer := map[string]any{"sessionId": display.SessionID, "file": path, "sha256": display.Picture.SHA256}
@@ -81,8 +82,8 @@ func (p *program) writePicture(ctx context.Context, c *client.Client, args []str
 func writeNewFile(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return &client.Error{Code: "file_exists", Message: path + " already exists",
-			FixHint: "name another file, or remove this one first"}
+		return &problem.Error{Code: "file_exists", Message: path + " already exists",
+			FixHint: "Name another file, or remove this one first."}
 	}
 	if err != nil {
 		return fmt.Errorf("write the picture: %w", err)

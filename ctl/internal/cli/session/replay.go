@@ -13,7 +13,7 @@ import (
 // reportOptions are the flags of commands that print a report.
 type reportOptions struct {
 	session, junit, pictures string
-	model                    string // device model to run on instead of the scenario's; only for session run
+	model                    string // device model that replaces the scenario's; only for session run
 	film                     bool   // also keep pictures of every change on the panel; only for session run
 	accept                   bool   // update the recording to the app's current behaviour
 	acceptSteps              []int  // update it only for the steps with these numbers

@@ -27,7 +27,7 @@ type reportStep struct {
 // report is the result of replaySession.
 type report struct {
 	Name, Verdict, SessionID string
-	AppLeft                  string // when the app left or how it exited, if it was not supposed to
+	AppLeft                  string // when the app left or how it exited, if no step expects that
 	DurationMs               int64
 	Steps                    []reportStep
 	Diffs                    []struct {
@@ -141,7 +141,7 @@ func (r *report) misfits() []string {
 	return lines
 }
 
-// suite converts the report to JUnit: one case per step, and one per difference.
+// suite converts the report to JUnit, with one case per step and one per difference.
 func (r *report) suite() junit.Suite {
 	s := junit.Suite{Name: r.Name, Took: r.took, Output: r.output}
 	before := int64(0)
@@ -179,7 +179,7 @@ func (r *report) failures() (list []term.Failure) {
 	if r.AppLeft != "" { // first, because other failures may result from it
 		list = append(list, term.Failure{What: stepAppRuns, Why: r.AppLeft})
 	}
-	for _, missing := range r.MissingFonts { // second, because other failures may result from it
+	for _, missing := range r.MissingFonts { // second, because it may cause other failures
 		if r.Verdict != "pass" {
 			list = append(list, term.Failure{What: missing})
 		}
@@ -216,7 +216,7 @@ func (r *report) allSteps() []reportStep {
 }
 
 // appFailed marks the run as failed because the app's process exited with an error or after leaving the session early.
-// It adds how the process exited to AppLeft, so that the report contains both facts once.
+// It adds how the process exited to AppLeft, so that the report states both facts once.
 func (r *report) appFailed(how string) {
 	r.Verdict = "fail"
 	r.AppLeft = cmp.Or(r.AppLeft, "the app exited before the run ended") + " (" + how + ")"

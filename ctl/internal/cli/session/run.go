@@ -15,6 +15,7 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // maxParallel is the maximum number of concurrent runs: each has its own app and session.
@@ -74,13 +75,13 @@ func (p *program) run() *cobra.Command {
 func (o *runOptions) check(files, appCommand []string) error {
 	switch {
 	case len(files) == 0 && len(appCommand) == 0:
-		return errors.New("name a scenario or a folder of scenarios, or put the app's command after --")
+		return errors.New("pass a scenario or a folder of scenarios, or put the app's command after --")
 	case len(files) == 0 && (o.junit != "" || o.html != "" || o.pictures != "" || o.watch || len(o.models) > 1):
-		return errors.New("there is no report without a scenario: name a scenario or a folder before --")
+		return errors.New("there is no report without a scenario: pass a scenario or a folder before --")
 	case len(files) > 0 && o.clock != "":
 		return errors.New("the scenario sets the clock; use --clock only without a scenario")
 	case o.parallel < 1 || o.parallel > maxParallel:
-		return fmt.Errorf("--parallel is %d, must be 1 to %d", o.parallel, maxParallel)
+		return fmt.Errorf("--parallel must be 1 to %[2]d, not %[1]d", o.parallel, maxParallel)
 	case o.watch && o.pictures != "":
 		return errors.New("--pictures needs an empty folder for each run; use --html with --watch")
 	}
@@ -134,12 +135,11 @@ type batch struct {
 	args    []string // as typed, for reports
 	command []string // the app's command line
 	jobs    []job
-	// single is set for one scenario on one model. Every step is printed, and the report is the one returned by the
-	// tool.
+	// single is set for one scenario on one model. Then every step is printed, and the report is the tool's own.
 	single bool
 
 	client  *client.Client
-	temp    string // folder for pictures that only the HTML report needs; empty if there is none
+	temp    string // directory for pictures that only the HTML report needs; empty if there is none
 	started time.Time
 	took    time.Duration
 	written []string // paths of the written reports
@@ -153,7 +153,7 @@ type batch struct {
 type result struct {
 	state  runState
 	report *report // set if the run passed or failed
-	err    error   // why the run was not possible
+	err    error   // why the run could not be completed
 	output string  // output of the app
 	left   string  // how the app exited, if it exited before the run ended
 	took   time.Duration
@@ -165,7 +165,7 @@ const (
 	notRun runState = iota
 	passed
 	failed
-	broken      // the run was not possible
+	broken      // the run could not be completed
 	interrupted // by Ctrl-C; must be the last constant
 )
 
@@ -179,7 +179,7 @@ func (p *program) runBatch(ctx context.Context, o runOptions, args, appCommand [
 		results: make([]result, len(jobs)), started: time.Now()}
 	if o.html != "" && o.pictures == "" {
 		if b.temp, err = os.MkdirTemp("", "service-run-"); err != nil {
-			return fmt.Errorf("create a folder for the pictures: %w", err)
+			return fmt.Errorf("create a directory for the pictures: %w", err)
 		}
 		defer os.RemoveAll(b.temp)
 	}
@@ -210,10 +210,10 @@ func (b *batch) run(ctx context.Context) error {
 	return verdict
 }
 
-// prepare creates the folder for pictures, which must be new or empty.
+// prepare creates the directory for pictures, which must be new or empty.
 func (b *batch) prepare() error {
 	if b.single || b.options.pictures == "" {
-		return nil // the tool creates the folder
+		return nil // the tool creates the directory
 	}
 	dir, err := absolute(b.options.pictures)
 	if err != nil {
@@ -222,19 +222,19 @@ func (b *batch) prepare() error {
 	b.options.pictures = dir
 	entries, err := os.ReadDir(dir)
 	if len(entries) > 0 {
-		return &client.Error{Code: "file_exists", Message: dir + " is not empty",
-			FixHint: "name a new folder; nothing is overwritten"}
+		return &problem.Error{Code: "file_exists", Message: dir + " is not empty",
+			FixHint: "Name a new folder; nothing is overwritten."}
 	}
 	if err != nil {
 		if err := os.Mkdir(dir, 0o755); err != nil {
-			return fmt.Errorf("create the folder for pictures: %w", err)
+			return fmt.Errorf("create the directory for pictures: %w", err)
 		}
 	}
 	return nil
 }
 
-// runJobs runs the jobs in order, with the given number in parallel. The default is one at a time, because two apps may
-// use the same port or file.
+// runJobs runs the jobs in order, --parallel of them at a time. The default is one, because two apps may use the same
+// port or file.
 func (b *batch) runJobs(ctx context.Context) {
 	next := make(chan int)
 	var workers sync.WaitGroup
@@ -293,7 +293,7 @@ func (b *batch) runJob(ctx context.Context, i int) result {
 	return res
 }
 
-// picturesOf returns the folder for a job's pictures, or "" if pictures are not kept.
+// picturesOf returns the directory for a job's pictures, or "" if pictures are not kept.
 func (b *batch) picturesOf(i int) string {
 	dir := cmp.Or(b.options.pictures, b.temp)
 	if dir == "" || b.single && b.temp == "" {

@@ -9,7 +9,7 @@ import (
 )
 
 // runApp runs a command as an app on its own session until the command exits. Meanwhile steps can run on the session,
-// because it is the last one used from this directory.
+// because it is the most recently used one of this directory.
 func (p *program) runApp(ctx context.Context, o runOptions, appCommand []string) error {
 	c, err := p.OpenClient(ctx)
 	if err != nil {

@@ -9,21 +9,22 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/glasses/scenario"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // maxJobs is the maximum number of runs in one command.
 const maxJobs = 2000
 
-// recordingFile is the name of the scenario file in a recording's folder.
+// recordingFile is the name of the scenario file in a recording's directory.
 const recordingFile = "scenario.json"
 
 // job is one scenario to run on one device model.
 type job struct {
 	file string // absolute path
-	name string // path relative to the working directory, with slashes; for a recording, its folder
-	// model is the device model to run on, or empty for the scenario's own. A recording can run only on its own.
+	name string // path relative to the working directory, with slashes; for a recording, its directory
+	// model is the device model to run on, or empty for the scenario's own model. A recording can run only on
+	// its own model.
 	model    string
 	scenario scenario.Scenario
 	invalid  error // why the file is not a scenario
@@ -48,8 +49,8 @@ func (j job) slug() string {
 	return strings.Trim(safe[max(0, len(safe)-80):], ".-")
 }
 
-// findJobs returns the runs to do: the named scenarios and recordings, and every scenario below the named folders, on
-// each model. single reports whether a single scenario was named.
+// findJobs returns the runs to do: the scenarios and recordings in args, and every scenario below the directories in
+// args, on each model. single reports whether args is a single scenario.
 func findJobs(args, models []string) (jobs []job, single bool, err error) {
 	var files []job
 	seen := map[string]bool{}
@@ -79,12 +80,13 @@ func findJobs(args, models []string) (jobs []job, single bool, err error) {
 		}
 	}
 	if len(jobs) > maxJobs {
-		return nil, false, fmt.Errorf("%d runs exceed the limit of %d; name fewer folders or models", len(jobs), maxJobs)
+		return nil, false, fmt.Errorf("%d runs exceed the limit of %d; pass fewer folders or models", len(jobs), maxJobs)
 	}
 	return jobs, single, nil
 }
 
-// scenariosAt returns the scenarios at a path. one reports whether the path is a single scenario, not a folder.
+// scenariosAt returns the scenarios at a path. one reports whether the path is a single scenario, not a
+// directory.
 func scenariosAt(arg string) (found []job, one bool, err error) {
 	path, err := absolute(arg)
 	if err != nil {
@@ -93,14 +95,14 @@ func scenariosAt(arg string) (found []job, one bool, err error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return nil, false, &client.Error{Code: codeInvalidScenario, Message: fmt.Sprintf("read %s: %v", path, err),
-			FixHint: "name a scenario, a recording or a folder"}
+		return nil, false, &problem.Error{Code: problem.CodeInvalidScenario, Message: fmt.Sprintf("read %s: %v", path, err),
+			FixHint: "Pass a scenario, a recording or a folder."}
 	case !info.IsDir():
 		return []job{{file: path, name: nameOf(path)}}, true, nil
 	case isRecording(path):
 		return []job{{file: filepath.Join(path, recordingFile), name: nameOf(path)}}, true, nil
 	}
-	real, err := filepath.EvalSymlinks(path) // follow a link to the named folder, but none below it
+	real, err := filepath.EvalSymlinks(path) // follow a link to this directory, but none below it
 	if err != nil {
 		return nil, false, fmt.Errorf("search for scenarios: %w", err)
 	}
@@ -123,22 +125,22 @@ func scenariosAt(arg string) (found []job, one bool, err error) {
 		return nil, false, fmt.Errorf("search for scenarios: %w", err)
 	}
 	if len(found) == 0 {
-		return nil, false, &client.Error{Code: codeInvalidScenario, Message: "found no scenario below " + path,
-			FixHint: "a scenario is a .json file with the field \"scenario\""}
+		return nil, false, &problem.Error{Code: problem.CodeInvalidScenario, Message: "found no scenario below " + path,
+			FixHint: "Pass a scenario, which is a .json file with the field \"scenario\"."}
 	}
 	return found, false, nil
 }
 
-// isOther reports whether a folder contains files that the user did not write, such as packages.
+// isOther reports whether a directory contains files that the user did not write, such as packages.
 func isOther(name string) bool { return strings.HasPrefix(name, ".") || name == "node_modules" }
 
-// isRecording reports whether a folder contains a recording.
+// isRecording reports whether a directory contains a recording.
 func isRecording(dir string) bool {
 	s, err := readScenario(filepath.Join(dir, recordingFile))
 	return err == nil && s.Recorded != nil
 }
 
-// isScenario reports whether a file looks like a scenario, even an invalid one, so that its errors are reported.
+// isScenario reports whether a file is meant to be a scenario. It accepts an invalid one, whose errors the run shows.
 func isScenario(path string) bool {
 	data, err := readBounded(path)
 	if err != nil {
@@ -153,8 +155,8 @@ func isScenario(path string) bool {
 
 func readScenario(path string) (scenario.Scenario, error) {
 	invalid := func(err error) error {
-		return &client.Error{Code: codeInvalidScenario, Message: fmt.Sprintf("read %s: %v", path, err),
-			FixHint: "`servicectl tool call searchDocs --arg query=\"scenario files\"` explains the format"}
+		return &problem.Error{Code: problem.CodeInvalidScenario, Message: fmt.Sprintf("read %s: %v", path, err),
+			FixHint: "Run `servicectl tool call searchDocs --arg query=\"scenario files\"` to read about the format."}
 	}
 	data, err := readBounded(path)
 	if err != nil {
@@ -178,7 +180,8 @@ func readBounded(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// nameOf returns a path as shown in reports: relative to the working directory if it is below it.
+// nameOf returns a path as shown in reports, which is relative to the working directory for paths
+// below that.
 func nameOf(path string) string {
 	if dir, err := os.Getwd(); err == nil {
 		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {

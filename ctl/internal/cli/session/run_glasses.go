@@ -10,6 +10,7 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/command"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // realDevice is the transport of real glasses.
@@ -21,8 +22,8 @@ const (
 	lastLook  = 4 * time.Second
 )
 
-// followGlasses reports why real glasses are not connected to the run's session, whenever the reason changes, until
-// they are connected or stop is called. stop checks once more, so that the reason is also reported for an app that
+// followGlasses reports why real glasses are not connected to the run's session, each time the reason changes,
+// until they are connected or stop is called. stop checks once more, so that the reason is reported even if the app
 // exits at once.
 func (r *scenarioRun) followGlasses(ctx context.Context) (stop func()) {
 	if r.transport != realDevice {
@@ -50,12 +51,12 @@ func (r *scenarioRun) followGlasses(ctx context.Context) (stop func()) {
 	})
 }
 
-// glassesRunWait is the maximum time for which a scenario's run waits for real glasses.
+// glassesRunWait is the maximum time that the run of a scenario waits for real glasses.
 const glassesRunWait = 30 * time.Second
 
 // awaitGlasses waits until the real glasses of a scenario's run are connected, so that the app finds them connected, as
-// it does with simulated glasses. While it waits, it reports why they are not connected, as followGlasses does. When
-// the output is for a program, the reason is part of the error.
+// it does with simulated glasses. While it waits, it reports why they are not connected, as followGlasses does. If the
+// output is for a program, the error contains the reason.
 func (r *scenarioRun) awaitGlasses(ctx context.Context) error {
 	if r.transport != realDevice {
 		return nil
@@ -75,7 +76,7 @@ func (r *scenarioRun) awaitGlasses(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// glassesFollower tracks what was last reported about the glasses of a run.
+// glassesFollower tracks the latest report about the glasses of a run.
 type glassesFollower struct {
 	run         *scenarioRun
 	said        string
@@ -86,11 +87,11 @@ type glassesFollower struct {
 
 // problem returns the error for glasses that were not connected in time.
 func (f *glassesFollower) problem() error {
-	e := &client.Error{Code: codeNotConnected, Retryable: true,
+	e := &problem.Error{Code: problem.CodeNotConnected, Retryable: true,
 		Message: fmt.Sprintf("the glasses were not connected within %s", glassesRunWait),
-		FixHint: "take them out of their case, close to this computer, and run it again"}
+		FixHint: "Take them out of their case, close to this computer, and run it again."}
 	if p := f.now.Problem; p != nil {
-		e.Message, e.FixHint = e.Message+": "+p.Message, p.FixHint+"; then run it again"
+		e.Message, e.FixHint = e.Message+": "+p.Message, p.FixHint+" Then run it again."
 	}
 	return e
 }

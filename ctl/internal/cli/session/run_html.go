@@ -106,7 +106,7 @@ func (p *pictureBudget) load(file string, leftOut *int) page.Picture {
 	return data
 }
 
-// differencePicture matches the file name of the picture of a difference from the recording.
+// differencePicture matches the file names of pictures of a difference from the recording.
 var differencePicture = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^step-\d+(-\d+)?-(want|got|diff)$`)
 })

@@ -9,6 +9,7 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // states maps run states to their names in reports.
@@ -175,7 +176,7 @@ func (b *batch) object() map[string]any {
 		DeviceModel string          `json:"deviceModel,omitempty"`
 		State       string          `json:"state"`
 		Report      json.RawMessage `json:"report,omitempty"`
-		Error       *term.Problem   `json:"error,omitempty"`
+		Error       *problem.Error  `json:"error,omitempty"`
 	}
 	runs := []runObject{}
 	for i, j := range b.jobs {
@@ -190,7 +191,7 @@ func (b *batch) object() map[string]any {
 		}
 		if res.state == broken {
 			p := command.ProblemOf(res.err)
-			o.Error = &p
+			o.Error = p
 		}
 		runs = append(runs, o)
 	}

@@ -55,12 +55,12 @@ func (b *batch) suiteOf(i int, stopped bool) junit.Suite {
 	return s
 }
 
-// whyNot maps whether the command was interrupted to the reason why a run was not started.
+// whyNot is the reason why a run was not started, keyed by whether the command was interrupted.
 var whyNot = map[bool]string{true: "interrupted: the command was stopped before this run began",
 	false: "not run: an earlier run failed"}
 
-// next returns the command that repeats only the first failed run, or advice on how to see why a single run failed. It
-// returns "" if there is no advice.
+// next returns the command that repeats only the first failed run, or advice on finding out why a single run failed,
+// or "".
 func (b *batch) next() string {
 	for i, j := range b.jobs {
 		if b.results[i].state != failed {
@@ -81,7 +81,7 @@ func (b *batch) next() string {
 	return ""
 }
 
-// line returns a command line that runs the files on the models with this command's app.
+// line returns a command line that runs files on models with this command's app.
 func (b *batch) line(files, models []string) string {
 	words := []string{"servicectl", "session", "run"}
 	for _, file := range files {

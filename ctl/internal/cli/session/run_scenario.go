@@ -12,18 +12,12 @@ import (
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/glasses/scenario"
-)
-
-// Error codes for runs that were not possible.
-const (
-	codeInvalidScenario = "invalid_scenario"
-	codeNoApp           = "no_app"
-	codeNotConnected    = "not_connected"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // attachHint is the next step for an app that does not attach.
-const attachHint = "the app must attach to SERVICE_GLASSES_URL with the secret in the file " +
-	"SERVICE_GLASSES_SECRET_FILE, and stay"
+const attachHint = "Let the app attach to SERVICE_GLASSES_URL with the secret in the file " +
+	"SERVICE_GLASSES_SECRET_FILE, and stay."
 
 // attachWait is the maximum time for an app to attach.
 const attachWait = 30 * time.Second
@@ -44,7 +38,7 @@ type scenarioRun struct {
 	output   *outputTail // the app's output; nil before the app starts
 	left     string      // how the app exited, if it exited early without failing; otherwise ""
 
-	endSession func() // makes the daemon close the session
+	endSession func() // causes the daemon to close the session
 }
 
 // localSession is the result of startLocalSimulation.
@@ -56,8 +50,8 @@ type localSession struct {
 // closed.
 func (r *scenarioRun) do(ctx context.Context) (*report, error) {
 	if len(r.command) == 0 && (r.scenario.App == nil || len(r.scenario.App.Command) == 0) {
-		return nil, &client.Error{Code: codeNoApp, Message: "the scenario specifies no app",
-			FixHint: "add the app's command after --, or \"app\":{\"command\":[...]} to the scenario"}
+		return nil, &problem.Error{Code: problem.CodeNoApp, Message: "the scenario specifies no app",
+			FixHint: "Add the app's command after --, or \"app\":{\"command\":[...]} to the scenario."}
 	}
 	if err := r.start(ctx); err != nil {
 		return nil, err
@@ -130,7 +124,7 @@ func (r *scenarioRun) script() string {
 	return r.file
 }
 
-// beside resolves a path relative to the scenario's folder. It returns "" for an empty path.
+// beside resolves a path relative to the scenario's directory. It returns "" for an empty path.
 func (r *scenarioRun) beside(path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
@@ -175,11 +169,11 @@ func (r *scenarioRun) awaitApp(ctx context.Context, child *child) error {
 	case err == nil && answer.Status == "found":
 		return nil
 	case ended:
-		return &client.Error{Code: codeNoApp, Message: fmt.Sprintf("%v (%s)", gone, child.how()),
+		return &problem.Error{Code: problem.CodeNoApp, Message: fmt.Sprintf("%v (%s)", gone, child.how()),
 			FixHint: attachHint}
 	case err != nil:
 		return err
 	}
-	return &client.Error{Code: codeNoApp, Message: fmt.Sprintf("the app did not attach within %s", attachWait),
+	return &problem.Error{Code: problem.CodeNoApp, Message: fmt.Sprintf("the app did not attach within %s", attachWait),
 		FixHint: attachHint}
 }

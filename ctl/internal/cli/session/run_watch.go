@@ -2,28 +2,24 @@ package session
 
 import (
 	"context"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/watch"
 )
 
-// watchRuns repeats all runs whenever a scenario, or another file in its folder or in the working directory, changes.
-// Ctrl-C stops it together with the apps that it started.
+// watchRuns repeats all runs whenever a scenario, or another file in its directory or in the working directory,
+// changes. Ctrl-C stops it together with the apps that it started.
 func (p *program) watchRuns(ctx context.Context, o runOptions, args, appCommand []string) error {
 	roots, err := watchedFolders(args, o)
 	if err != nil {
 		return err
 	}
 	w, err := watch.New(roots, func(path string) bool { return o.writes(path) || p.prints(path) })
-	if failed := (*watch.Error)(nil); errors.As(err, &failed) {
-		return &command.UsageError{Message: failed.Error(), Next: failed.Next}
-	} else if err != nil {
+	if err != nil {
 		return err
 	}
 	defer w.Close()
@@ -72,8 +68,8 @@ func (p *program) prints(path string) bool {
 	return goesTo(p.Out) || goesTo(p.Err)
 }
 
-// watchedFolders returns the working directory and the folders of the scenarios and their apps, without duplicates and
-// without folders below another one.
+// watchedFolders returns the working directory and the directories of the scenarios and their apps, without duplicates
+// and without directories below another one.
 func watchedFolders(args []string, o runOptions) ([]string, error) {
 	here, err := os.Getwd()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package session contains the commands `servicectl session ...`, each in the file of its name. run_*.go are the parts
-// of `session run`, app.go starts and ends the app, and report.go is the report of a scenario.
+// Package session contains the commands `servicectl session ...`, each in the file of its name. run_*.go implement
+// `session run`, app.go starts and ends the app, and report.go prints the report of a scenario.
 package session
 
 import (
@@ -22,12 +22,12 @@ func Command(shared *command.Program) *cobra.Command {
 	p := &program{shared}
 	return command.Group("session", "Inspect, record and replay glasses sessions, and run scenarios",
 		"Covers local sessions (startLocalSimulation) and, with a linked account, browser sessions.\n"+
-			"Without an id, a command uses the session last used from this directory.",
+			"Without an id, a command uses this directory's most recently used session.",
 		p.list(), p.show(), p.log(), p.picture(), p.sheet(), p.close(),
 		p.record(), p.replay(), p.run(), p.env(), p.schema())
 }
 
-// withSession adds a session id to a call's arguments. Without an id, the tool uses the latest session.
+// withSession adds a session ID to a call's arguments. Without an ID, the tool uses the latest session.
 func withSession(id string, args map[string]any) map[string]any {
 	if id != "" {
 		args["sessionId"] = id
@@ -58,7 +58,7 @@ func absolute(path string) (string, error) {
 	return full, nil
 }
 
-// IDs returns the ids of the open sessions as completions. It ignores errors.
+// IDs returns the IDs of the open sessions as completions. It ignores errors.
 func IDs(ctx context.Context, c *client.Client) []string {
 	var answer struct{ Sessions []facts }
 	var ids []string

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// strays finds processes of an app that left its process group, for example by starting a session of their own. They
-// are found by an inherited environment variable, because their parents may have exited.
+// strays finds processes of an app that left its process group, for example by starting a session of their own. It
+// finds them by an inherited environment variable, because their parents may have exited.
 type strays struct {
 	mark  string // an assignment of a variable in their environment
 	group int    // the app's process group, which is ended separately
@@ -52,7 +52,7 @@ func (s *strays) ask() {
 	}
 }
 
-// killAfter waits until the processes have exited, and kills the remaining ones at the given time.
+// killAfter waits until the processes have exited, and kills the remaining ones when late receives.
 func (s *strays) killAfter(late time.Time) {
 	const pause = 10 * time.Millisecond
 	for end := time.Now().Add(2 * endWait); ; time.Sleep(pause) {

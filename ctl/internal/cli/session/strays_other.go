@@ -4,8 +4,8 @@ package session
 
 import "time"
 
-// strays is empty on other systems. Windows ends an app together with all its descendants; the rest do not let a
-// program find processes by their environment.
+// strays is empty on other systems. Windows ends an app together with all its descendants; on the others, a
+// program cannot find processes by their environment.
 type strays struct{}
 
 func newStrays(string, int) *strays   { return nil }

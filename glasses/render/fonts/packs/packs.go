@@ -31,7 +31,7 @@ var decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
 		zstd.WithDecoderMaxMemory(maxUnpacked))
 })
 
-// Read returns the TrueType font with the given name, e.g. "thai-400".
+// Read returns the TrueType font with this name, e.g. "thai-400".
 func Read(name string) ([]byte, error) {
 	ttf, err := Files.ReadFile(name + Suffix)
 	if err == nil {

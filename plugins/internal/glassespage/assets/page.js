@@ -221,7 +221,7 @@ function show(state) {
     const note = find(".note", HTMLElement, one);
     note.hidden = !l.problem;
     find(".message", HTMLElement, note).textContent = l.problem ? sentence(l.problem.message) : "";
-    find(".hint", HTMLElement, note).textContent = l.problem ? sentence(l.problem.fixHint) : "";
+    find(".hint", HTMLElement, note).textContent = l.problem?.fixHint ?? "";
   }
   const isUp = state.links.every((l) => l.state === "up");
   document.body.classList.toggle("connected", isUp);

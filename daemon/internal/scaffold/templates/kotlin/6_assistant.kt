@@ -6,24 +6,24 @@ private const val MAX_CALLS = 64 // tool calls in one answer
 private const val ASSISTANT_QUIET_MS = 120000 // without a byte from the gateway
 
 private val fixHints = mapOf(
-    "no_gateway" to "start the session with an assistantScript, or use createSimulatorSession in a project with models",
-    "no_credit" to "ask the account's owner to add credit on the credit page; an assistantScript costs nothing",
-    "cap_reached" to "ask the owner to raise the cap on the project's gateway page, or wait until it resets",
-    "credit_reserved" to "ask again when the calls that have reserved the credit have ended",
-    "credit_locked" to "ask the account's owner to confirm their email address",
-    "request_too_large" to "send fewer or shorter messages",
-    "invalid_key" to "attach to a session that is still open",
-    "model_not_found" to "choose a textModel with setAssistantConfig",
-    "not_configured" to "ask the backend's operator to set up a provider; until then use an assistantScript",
-    "cancelled" to "ask again when the wearer wants an answer",
-    "too_many_rounds" to "make the tools' results say clearly that they are complete",
-    "bad_answer" to "ask again; if that does not help, choose another textModel"
+    "no_gateway" to "Start a session with assistantScript, or use createSimulatorSession in a project with models.",
+    "no_credit" to "Ask the account's owner to add credit on the credit page; an assistantScript costs nothing.",
+    "cap_reached" to "Ask the owner to raise the cap on the project's gateway page, or wait until it resets.",
+    "credit_reserved" to "Ask again when the calls that have reserved the credit have ended.",
+    "credit_locked" to "Ask the account's owner to confirm their email address.",
+    "request_too_large" to "Send fewer or shorter messages.",
+    "invalid_key" to "Attach to a session that is still open.",
+    "model_not_found" to "Choose a textModel with setAssistantConfig.",
+    "not_configured" to "Ask the backend's operator to set up a provider; until then use an assistantScript.",
+    "cancelled" to "Ask again when the wearer wants an answer.",
+    "too_many_rounds" to "Make the tools' results say clearly that they are complete.",
+    "bad_answer" to "Ask again; if that does not help, choose another textModel."
 )
 
 private fun assistantError(code: String, message: String, status: Int = 0, wait: String = ""): GlassesError {
     val waitingHelps = status == 0 || status == 408 || status == 429 || status >= 500
     return GlassesError(code, message).apply {
-        fixHint = fixHints[code] ?: if (waitingHelps) "ask again" else "change the request as the message says"
+        fixHint = fixHints[code] ?: if (waitingHelps) "Ask again." else "Change the request as the message explains."
         if (Regex("[0-9]{1,6}").matches(wait)) retryAfterMs = wait.toLong() * 1000
     }
 }

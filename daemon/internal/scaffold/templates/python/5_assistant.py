@@ -7,25 +7,25 @@ _MAX_CALLS = 64  # tool calls in one answer
 _QUIET = 120.0  # seconds without a byte from the gateway
 
 _FIX_HINTS = {
-    "no_gateway": "start the session with an assistantScript, or use createSimulatorSession in a project with models",
-    "no_credit": "ask the account's owner to add credit on the credit page; an assistantScript costs nothing",
-    "cap_reached": "ask the owner to raise the cap on the project's gateway page, or wait until it resets",
-    "credit_reserved": "ask again when the calls that have reserved the credit have ended",
-    "credit_locked": "ask the account's owner to confirm their email address",
-    "request_too_large": "send fewer or shorter messages",
-    "invalid_key": "attach to a session that is still open",
-    "model_not_found": "choose a textModel with setAssistantConfig",
-    "not_configured": "ask the backend's operator to set up a provider; until then use an assistantScript",
-    "cancelled": "ask again when the wearer wants an answer",
-    "too_many_rounds": "make the tools' results say clearly that they are complete",
-    "bad_answer": "ask again; if that does not help, choose another textModel",
+    "no_gateway": "Start a session with assistantScript, or use createSimulatorSession in a project with models.",
+    "no_credit": "Ask the account's owner to add credit on the credit page; an assistantScript costs nothing.",
+    "cap_reached": "Ask the owner to raise the cap on the project's gateway page, or wait until it resets.",
+    "credit_reserved": "Ask again when the calls that have reserved the credit have ended.",
+    "credit_locked": "Ask the account's owner to confirm their email address.",
+    "request_too_large": "Send fewer or shorter messages.",
+    "invalid_key": "Attach to a session that is still open.",
+    "model_not_found": "Choose a textModel with setAssistantConfig.",
+    "not_configured": "Ask the backend's operator to set up a provider; until then use an assistantScript.",
+    "cancelled": "Ask again when the wearer wants an answer.",
+    "too_many_rounds": "Make the tools' results say clearly that they are complete.",
+    "bad_answer": "Ask again; if that does not help, choose another textModel.",
 }
 
 
 def _assistant_error(code: str, message: str, status: int = 0, wait: str = "") -> GlassesError:
     error = GlassesError(code, message)
     waiting_helps = status in (0, 408, 429) or status >= 500
-    general = "ask again" if waiting_helps else "change the request as the message says"
+    general = "Ask again." if waiting_helps else "Change the request as the message explains."
     error.fix_hint = _FIX_HINTS.get(code) or general
     error.retry_after_ms = int(wait) * 1000 if wait.isascii() and wait.isdigit() and len(wait) < 7 else 0
     return error

@@ -13,24 +13,24 @@ const maxCalls = 64; // tool calls in one answer
 const quiet = 120_000; // ms without a byte from the gateway
 
 const fixHints: Record<string, string> = {
-  no_gateway: "start the session with an assistantScript, or use createSimulatorSession in a project with models",
-  no_credit: "ask the account's owner to add credit on the credit page; an assistantScript costs nothing",
-  cap_reached: "ask the owner to raise the cap on the project's gateway page, or wait until it resets",
-  credit_reserved: "ask again when the calls that have reserved the credit have ended",
-  credit_locked: "ask the account's owner to confirm their email address",
-  request_too_large: "send fewer or shorter messages",
-  invalid_key: "attach to a session that is still open",
-  model_not_found: "choose a textModel with setAssistantConfig",
-  not_configured: "ask the backend's operator to set up a provider; until then use an assistantScript",
-  cancelled: "ask again when the wearer wants an answer",
-  too_many_rounds: "make the tools' results say clearly that they are complete",
-  bad_answer: "ask again; if that does not help, choose another textModel",
+  no_gateway: "Start a session with assistantScript, or use createSimulatorSession in a project with models.",
+  no_credit: "Ask the account's owner to add credit on the credit page; an assistantScript costs nothing.",
+  cap_reached: "Ask the owner to raise the cap on the project's gateway page, or wait until it resets.",
+  credit_reserved: "Ask again when the calls that have reserved the credit have ended.",
+  credit_locked: "Ask the account's owner to confirm their email address.",
+  request_too_large: "Send fewer or shorter messages.",
+  invalid_key: "Attach to a session that is still open.",
+  model_not_found: "Choose a textModel with setAssistantConfig.",
+  not_configured: "Ask the backend's operator to set up a provider; until then use an assistantScript.",
+  cancelled: "Ask again when the wearer wants an answer.",
+  too_many_rounds: "Make the tools' results say clearly that they are complete.",
+  bad_answer: "Ask again; if that does not help, choose another textModel.",
 };
 
 function assistantError(code: string, message: string, status = 0, wait = ""): GlassesError {
   const error = new GlassesError(code, message);
   const waitingHelps = status === 0 || status === 408 || status === 429 || status >= 500;
-  error.fixHint = fixHints[code] ?? (waitingHelps ? "ask again" : "change the request as the message says");
+  error.fixHint = fixHints[code] ?? (waitingHelps ? "Ask again." : "Change the request as the message explains.");
   if (/^\d{1,6}$/.test(wait)) error.retryAfterMs = Number(wait) * 1000;
   return error;
 }

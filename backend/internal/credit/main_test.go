@@ -1,0 +1,19 @@
+package credit_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/service-dev/service/test/enginetest"
+	"github.com/service-dev/service/test/reaper"
+)
+
+func TestMain(m *testing.M) { os.Exit(reaper.Run(func() int { return enginetest.Run(m) })) }
+
+// must ends the test on an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

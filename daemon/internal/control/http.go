@@ -1,0 +1,252 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/service-dev/service/internal/problem"
+	api "github.com/service-dev/service/proto/control"
+)
+
+// endpoint is a route with its handler.
+type endpoint struct {
+	api.Route
+	serve func(context.Context, *exchange) error
+}
+
+// unary returns the endpoint of a call with one answer.
+func unary[Q, A any](c api.Call[Q, A], handle func(context.Context, Q) (A, error)) endpoint {
+	return endpoint{c.Route, func(ctx context.Context, x *exchange) error {
+		var request Q
+		if err := x.decode(&request); err != nil {
+			return err
+		}
+		answer, err := handle(ctx, request)
+		if err != nil {
+			return err
+		}
+		return x.answer(http.StatusOK, answer)
+	}}
+}
+
+// stream returns the endpoint of a call that is answered with lines. handle may call send from several goroutines, one
+// at a time.
+func stream[Q, A any](c api.Call[Q, A],
+	handle func(ctx context.Context, request Q, send func(A) error) error) endpoint {
+	return endpoint{c.Route, func(ctx context.Context, x *exchange) error {
+		var request Q
+		if err := x.decode(&request); err != nil {
+			return err
+		}
+		return handle(ctx, request, func(line A) error { return x.line(line) })
+	}}
+}
+
+// upload returns the endpoint of a call whose body is a file. Of a longer file, handle gets limit+1 bytes.
+func upload[A any](c api.Call[api.None, A], limit int64,
+	handle func(ctx context.Context, data []byte) (A, error)) endpoint {
+	return endpoint{c.Route, func(ctx context.Context, x *exchange) error {
+		data, err := x.read(io.LimitReader(x.r.Body, limit+1))
+		if err != nil {
+			return err
+		}
+		if int64(len(data)) > limit {
+			x.startBody() // the server reads some of the rest before it answers
+		}
+		answer, err := handle(ctx, data)
+		if err != nil {
+			return err
+		}
+		return x.answer(http.StatusOK, answer)
+	}}
+}
+
+// exchange is one request and its answer.
+type exchange struct {
+	w         http.ResponseWriter
+	r         *http.Request
+	control   *http.ResponseController
+	deadlines deadlines
+	started   bool // the status was sent
+}
+
+// startBody starts the deadline of the body. It also ends the server's own reading of a body that is not used.
+func (x *exchange) startBody() { _ = x.control.SetReadDeadline(time.Now().Add(x.deadlines.body)) }
+
+// read reads the body within its deadline.
+func (x *exchange) read(body io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(body)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, problem.New("too_large", "the message is too large for the daemon", "Send at most 4 MB.")
+	case err != nil:
+		return nil, problem.New(problem.CodeInvalidRequest, "the body of the request was not received completely",
+			"Send the body without a pause.")
+	}
+	_ = x.control.SetReadDeadline(time.Time{}) // otherwise the deadline would end the call
+	return data, nil
+}
+
+// decode reads the body as JSON. A request without a body leaves the zero value.
+func (x *exchange) decode(into any) error {
+	data, err := x.read(http.MaxBytesReader(x.w, x.r.Body, api.MaxBody))
+	if err != nil || len(data) == 0 {
+		return err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return problem.New(problem.CodeInvalidRequest, "parse the body of the request: "+err.Error(),
+			"Send one JSON object with the fields of the call.")
+	}
+	return nil
+}
+
+// answer sends the only answer of a call.
+func (x *exchange) answer(status int, v any) error {
+	data, err := encode(v)
+	if err != nil {
+		return err
+	}
+	x.start("application/json")
+	x.w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	_ = x.control.SetWriteDeadline(time.Now().Add(x.deadlines.write))
+	x.w.WriteHeader(status)
+	if _, err := x.w.Write(data); err != nil {
+		return err
+	}
+	return x.control.Flush() // before the connection counts as idle
+}
+
+// line sends one line of a stream. It returns an error if the client has disconnected or does not read.
+func (x *exchange) line(v any) error {
+	data, err := encode(v)
+	if err != nil {
+		return err
+	}
+	_ = x.control.SetWriteDeadline(time.Now().Add(x.deadlines.write))
+	if !x.started {
+		x.start("application/x-ndjson")
+	}
+	if _, err := x.w.Write(data); err != nil {
+		return err
+	}
+	return x.control.Flush()
+}
+
+func (x *exchange) start(mediaType string) {
+	x.started = true
+	x.w.Header().Set("Content-Type", mediaType)
+}
+
+// fail answers a call with its error: as the last line of a stream that has begun, otherwise with the status of its
+// code.
+func (x *exchange) fail(err error) {
+	failure := api.Failure{Error: errorOf(err)}
+	if x.started {
+		_ = x.line(failure)
+		return
+	}
+	status := problem.Of(failure.Error.Code).Status
+	if status == 0 {
+		status = http.StatusInternalServerError
+	}
+	_ = x.answer(status, failure)
+}
+
+// encode returns v as one line of JSON. Bytes that are not UTF-8 become U+FFFD.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode an answer: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// serveHTTP serves one request.
+func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor != 1 {
+		s.refuseGRPC(w)
+		return
+	}
+	if !s.enter() {
+		return
+	}
+	defer s.handlers.Done()
+	x := &exchange{w: w, r: r, control: http.NewResponseController(w), deadlines: s.deadlines}
+	x.startBody()
+	e, err := s.find(r)
+	if err != nil {
+		x.fail(err)
+		return
+	}
+	conn := connOf(r.Context())
+	if refused := s.conns.begin(conn, e.Diagnostic); refused != nil {
+		x.fail(refused)
+		return
+	}
+	defer s.conns.end(conn)
+	if err := s.run(e, x); err != nil {
+		x.fail(err)
+	}
+}
+
+// find returns the endpoint of a request. It refuses requests that a web page could make through a program that
+// forwards them to the socket.
+func (s *Server) find(r *http.Request) (endpoint, error) {
+	for _, header := range []string{"Origin", "Referer"} {
+		if r.Header.Get(header) != "" {
+			return endpoint{}, problem.New(problem.CodeRefused, "a request with the header "+header+" is not served",
+				"Send the request without it; pages in a browser may not use this socket.")
+		}
+	}
+	if r.Host != api.Host {
+		return endpoint{}, problem.New(problem.CodeRefused, fmt.Sprintf("the host is %q instead of %s", r.Host, api.Host),
+			"Use addresses that begin with http://"+api.Host+"/v1/.")
+	}
+	methods := s.endpoints[r.URL.Path]
+	if e, ok := methods[r.Method]; ok {
+		return e, nil
+	}
+	code := problem.CodeNotFound
+	if methods != nil {
+		code = problem.CodeMethodNotAllowed
+	}
+	return endpoint{}, problem.New(code, fmt.Sprintf("this daemon (%s) has no call %s %s", s.o.About.Version, r.Method,
+		r.URL.Path), "Run `servicectl daemon restart` if the program is newer than the daemon.")
+}
+
+// run serves a request on behalf of its caller. It turns a panic into an error. The panic value may contain data of the
+// call, so only its type is logged.
+func (s *Server) run(e endpoint, x *exchange) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.o.Log.Error("control call panicked", "path", e.Path, "type", fmt.Sprintf("%T", r))
+			err = &problem.Error{Code: "internal", Message: "the daemon had an internal error",
+				FixHint: "Report the log: `servicectl daemon logs`."}
+		}
+	}()
+	ctx, err := s.withCaller(x.r)
+	if err != nil {
+		return err
+	}
+	return e.serve(ctx, x)
+}
+
+// refuseGRPC answers the first call of a client that speaks gRPC, as servicectl did before this API, with the reason.
+func (s *Server) refuseGRPC(w http.ResponseWriter) {
+	const failedPrecondition = "9"
+	w.Header().Set("Content-Type", "application/grpc")
+	w.Header().Set("Grpc-Status", failedPrecondition)
+	w.Header().Set("Grpc-Message", url.PathEscape("this program is too old for the running daemon ("+
+		s.o.About.Version+"): run the servicectl of the daemon's version"))
+}
