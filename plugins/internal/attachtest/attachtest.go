@@ -17,6 +17,9 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
+// sessionLimit only ends a test that waits for something that does not come. It is far longer than any test takes.
+const sessionLimit = 10 * time.Minute
+
 // Serve serves an adapter over an in-memory connection until the test ends.
 func Serve(t *testing.T, s serve.Transport) pluginv1.TransportClient {
 	t.Helper()
@@ -58,8 +61,11 @@ type Pair struct {
 func Attach(t *testing.T, c pluginv1.TransportClient, o *pluginv1.AttachOpen) *Pair {
 	t.Helper()
 	p := &Pair{t: t, Bodies: map[string][]byte{}}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), sessionLimit,
+		fmt.Errorf("the session has run for %s", sessionLimit))
+	t.Cleanup(cancel)
 	var err error
-	if p.stream, err = c.Attach(t.Context()); err != nil {
+	if p.stream, err = c.Attach(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if o.DeviceModel == "" {
@@ -120,6 +126,9 @@ func (p *Pair) Receive() (*pluginv1.AttachResponse, error) {
 	m, err := p.stream.Recv()
 	if h := m.GetHardware(); h != nil {
 		p.Hardware = h
+	}
+	if err != nil && p.stream.Context().Err() != nil {
+		err = fmt.Errorf("%w (%w)", err, context.Cause(p.stream.Context()))
 	}
 	return m, err
 }
