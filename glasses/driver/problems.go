@@ -20,7 +20,7 @@ var problemTexts = map[string][2]string{
 		"Open the address of this page in Chrome or Edge; on Linux run `servicectl glasses connect` instead, or start " +
 			"them with --enable-features=WebBluetooth."},
 	problem.CodeBrowserStuck: {"the browser's Bluetooth no longer responds to this page",
-		"Reload the page, and choose the glasses again."},
+		"Reload the page, and choose the glasses again. If they do not connect, restart the browser."},
 	problem.CodeNoBluetooth: {"the browser finds no Bluetooth on this computer, or it is switched off",
 		"Switch Bluetooth on, or use a USB adapter, and press the button again."},
 	problem.CodeRadioOff: {"Bluetooth is switched off",

@@ -356,8 +356,8 @@ func TestAttach_ContinuesASession(t *testing.T) {
 	second.Must(glasses.TypeDisplayShow, hello)
 }
 
+// The test runs alone, because it limits the time of each answer.
 func TestAttach_ConformsToTheProtocol(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27)
 	p := w.attach(t, "")
 	p.AwaitHardware(isUp)

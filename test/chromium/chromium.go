@@ -23,6 +23,9 @@ import (
 // StepLimit is the maximum time of one step in a page, such as a navigation or a script, even on a busy machine.
 const StepLimit = 40 * time.Second
 
+// startLimit only ends a browser that does not start.
+const startLimit = 3 * time.Minute
+
 // TestLimit only ends hanging tests. It is far longer than any test takes on a busy machine.
 const TestLimit = 20 * time.Minute
 
@@ -91,10 +94,12 @@ func Start(more ...chromedp.ExecAllocatorOption) (tab context.Context, stop func
 		_ = os.RemoveAll(profile)
 		_ = slot.Unlock()
 	}
-	// The browser runs as long as the context of the first call.
+	// The browser runs as long as the context of the first call, so this context gets no deadline.
+	limit := time.AfterFunc(startLimit, stopAllocator)
+	defer limit.Stop()
 	if err := chromedp.Do(tab, chromedp.Navigate("about:blank")); err != nil {
 		stop()
-		return nil, nil, fmt.Errorf("start chromium: %w", err)
+		return nil, nil, fmt.Errorf("start chromium within %s: %w", startLimit, err)
 	}
 	return tab, stop, nil
 }
