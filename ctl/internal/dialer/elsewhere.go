@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -67,9 +68,21 @@ func (d Daemon) dialPatiently(ctx context.Context, socket string) (Conn, error) 
 // too expensive for service-mcp.
 type daemonRecord string
 
+// maxRecord is the maximum size of a record in bytes. A daemon writes less than half a kilobyte and two paths.
+const maxRecord = 16 << 10
+
+// record returns the record, or "" if it cannot be trusted: other users control its directory, or it is too large.
 func (d Daemon) record() daemonRecord {
-	data, err := os.ReadFile(filepath.Join(d.Paths.Run, rendezvous.DaemonRecord))
+	if d.checkDirs() != nil {
+		return ""
+	}
+	file, err := os.Open(filepath.Join(d.Paths.Run, rendezvous.DaemonRecord))
 	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxRecord+1))
+	if err != nil || len(data) > maxRecord {
 		return ""
 	}
 	return daemonRecord(data)
