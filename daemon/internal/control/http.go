@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
-	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/service-dev/service/internal/problem"
@@ -175,7 +177,7 @@ func encode(v any) ([]byte, error) {
 // serveHTTP serves one request.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor != 1 {
-		s.refuseGRPC(w)
+		s.refuseGRPC(w, connOf(r.Context()))
 		return
 	}
 	if !s.enter() {
@@ -186,6 +188,9 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	x.startBody()
 	e, err := s.find(r)
 	if err != nil {
+		if problem.CodeOf(err) == problem.CodeMethodNotAllowed {
+			w.Header().Set("Allow", strings.Join(slices.Sorted(maps.Keys(s.endpoints[r.URL.Path])), ", "))
+		}
 		x.fail(err)
 		return
 	}
@@ -240,13 +245,4 @@ func (s *Server) run(e endpoint, x *exchange) (err error) {
 		return err
 	}
 	return e.serve(ctx, x)
-}
-
-// refuseGRPC answers the first call of a client that speaks gRPC, as servicectl did before this API, with the reason.
-func (s *Server) refuseGRPC(w http.ResponseWriter) {
-	const failedPrecondition = "9"
-	w.Header().Set("Content-Type", "application/grpc")
-	w.Header().Set("Grpc-Status", failedPrecondition)
-	w.Header().Set("Grpc-Message", url.PathEscape("this program is too old for the running daemon ("+
-		s.o.About.Version+"): run the servicectl of the daemon's version"))
 }

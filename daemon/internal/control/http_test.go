@@ -2,12 +2,17 @@ package control
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +20,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"github.com/service-dev/service/daemon/internal/ratelog"
 	api "github.com/service-dev/service/proto/control"
 	"github.com/service-dev/service/test/controltest"
 )
@@ -84,6 +90,9 @@ func TestRequestsAreChecked(t *testing.T) {
 					t.Errorf("got %+v, %v; want the status", s, err)
 				}
 				return
+			}
+			if allow := response.Header.Get("Allow"); (allow == "GET") != (c.code == "method_not_allowed") {
+				t.Errorf("the header Allow is %q", allow)
 			}
 			if e := refusalOf(t, err); e.Code != c.code || !strings.Contains(e.Message, c.message) || e.FixHint == "" {
 				t.Errorf("got %+v; want code %s, message %q and a hint", e, c.code, c.message)
@@ -158,9 +167,11 @@ func TestLongCallsAreNotCut(t *testing.T) {
 	}
 }
 
-// The first call of a client that speaks gRPC is answered with an error that it shows.
+// The first call of a client that speaks gRPC is answered with an error that it shows, and logged.
 func TestOldClientIsTold(t *testing.T) {
-	path, _ := serve(t, &fake{}, Limits{})
+	path, s := serve(t, &fake{}, Limits{})
+	var logged bytes.Buffer
+	s.conns.log = ratelog.New(slog.New(slog.NewTextHandler(&logged, nil)), logInterval, time.Now)
 	conn, err := net.Dial("unix", path)
 	if err != nil {
 		t.Fatal(err)
@@ -201,6 +212,14 @@ func TestOldClientIsTold(t *testing.T) {
 		if !headers.StreamEnded() || got[":status"] != "200" || got["grpc-status"] != "9" ||
 			!strings.Contains(got["grpc-message"], "too%20old") {
 			t.Errorf("got %v, want trailers with the reason", got)
+		}
+		details, err := base64.RawStdEncoding.DecodeString(got["grpc-status-details-bin"])
+		if err != nil || !bytes.Contains(details, []byte("protocol_mismatch")) ||
+			!bytes.Contains(details, []byte("servicectl of version 1, or, after a downgrade, run `kill 7`")) {
+			t.Errorf("got details %q, %v; want the code and the next step", details, err)
+		}
+		if text := logged.String(); !strings.Contains(text, "code=protocol_mismatch pid="+strconv.Itoa(os.Getpid())) {
+			t.Errorf("the log is %q, want the refused process", text)
 		}
 		return
 	}
