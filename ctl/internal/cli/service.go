@@ -144,11 +144,17 @@ func askServiced(ctx context.Context, d dialer.Daemon, action string) (term.Serv
 // first.
 const handoverTime = 40 * time.Second
 
+// maxReplacements is the maximum number of times that a daemon is stopped because it does not understand this program.
+// A running agent may start it again.
+const maxReplacements = 3
+
 // awaitManaged connects to the daemon that the service manager has just started; with systemd the connection itself
-// starts the daemon. If it reaches a daemon that a client started instead, it asks that daemon to stop.
+// starts the daemon. If it reaches a daemon that a client started instead, or one that does not understand this
+// program, it stops that daemon.
 func (a *app) awaitManaged(ctx context.Context, d dialer.Daemon, s term.Service) (*term.ServedBy, error) {
 	wait, cancel := context.WithTimeout(ctx, handoverTime)
 	defer cancel()
+	stopped := 0
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		by, err := a.askServed(wait)
 		switch {
@@ -156,6 +162,9 @@ func (a *app) awaitManaged(ctx context.Context, d dialer.Daemon, s term.Service)
 			return by, nil
 		case err == nil && by != nil:
 			err = a.replace(wait)
+		case problem.CodeOf(err) == problem.CodeProtocolMismatch && stopped < maxReplacements:
+			stopped++
+			_, err = a.stopOrKill(wait)
 		}
 		if ctx.Err() != nil {
 			return nil, context.Canceled

@@ -51,7 +51,10 @@ func (a *app) runUninstall(ctx context.Context, purged, yes bool) error {
 		ScriptURL: installed.ScriptURL(), Programs: installed.Dir}
 	a.unregisterAll(&done)
 	if state != nil && state.Has["auth.json"] {
-		done.Link = a.endLink(ctx)
+		if done.Link, err = a.endLink(ctx); err != nil {
+			done.Fail("revoke the link", err)
+			state = nil // auth.json is needed to try again
+		}
 	}
 	a.removeService(ctx, d, &done)
 	if _, err := a.stopOrKill(ctx); err != nil {
@@ -155,22 +158,33 @@ func (a *app) deleteState(ctx context.Context, state purge.State, done *term.Uni
 	}
 }
 
-// endLink revokes this machine's link and returns the outcome in words.
-func (a *app) endLink(ctx context.Context) string {
+// endLink revokes this machine's link and returns the outcome in words. It replaces a daemon that does not understand
+// this program, and returns an error if that fails.
+func (a *app) endLink(ctx context.Context) (string, error) {
 	link := term.LinkUnknown
-	_ = a.WithClient(ctx, func(c *client.Client) error { // the report states that the outcome is unknown
-		r, err := c.Logout(ctx)
-		switch {
-		case err != nil:
-			return err
-		case !r.WasLinked:
-			link = term.LinkNone
-		case r.Revoked:
-			link = term.LinkRevoked
+	for try := 1; ; try++ {
+		err := a.WithClient(ctx, func(c *client.Client) error {
+			r, err := c.Logout(ctx)
+			switch {
+			case err != nil:
+				return err
+			case !r.WasLinked:
+				link = term.LinkNone
+			case r.Revoked:
+				link = term.LinkRevoked
+			}
+			return nil
+		})
+		if problem.CodeOf(err) != problem.CodeProtocolMismatch {
+			return link, nil // the report states if the outcome is unknown
 		}
-		return nil
-	})
-	return link
+		if try == maxReplacements {
+			return "", err
+		}
+		if _, err := a.stopOrKill(ctx); err != nil {
+			return "", err
+		}
+	}
 }
 
 // removeService removes the registration with the service manager, if there is one.
