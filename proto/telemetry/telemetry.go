@@ -129,35 +129,6 @@ type Event struct {
 // Fields are the fields of an event as JSON, by name.
 type Fields map[string]json.RawMessage
 
-// UnmarshalJSON decodes an object. If a name occurs twice, the result has a field without a name, which Check refuses.
-func (f *Fields) UnmarshalJSON(data []byte) error {
-	var plain map[string]json.RawMessage
-	if err := json.Unmarshal(data, &plain); err != nil {
-		return err
-	}
-	if plain != nil && colons(data) != len(plain) {
-		plain[""] = nil
-	}
-	*f = plain
-	return nil
-}
-
-// colons counts the colons outside strings, which are as many as the members of an object without nested objects.
-func colons(object []byte) (n int) {
-	inString := false
-	for i := 0; i < len(object); i++ {
-		switch c := object[i]; {
-		case c == '\\':
-			i++ // the escaped byte
-		case c == '"':
-			inString = !inString
-		case c == ':' && !inString:
-			n++
-		}
-	}
-	return n
-}
-
 // Batch is the body of an upload.
 type Batch struct {
 	Events []Event `json:"events"`

@@ -74,27 +74,6 @@ func TestEveryEventOfTheListPasses(t *testing.T) {
 	}
 }
 
-// A field that occurs twice makes its event invalid, and no other event of its batch.
-func TestFields_RefuseDuplicates(t *testing.T) {
-	const batch = `{"events":[{"name":"tool.called","fields":{"tool":"a","tool":"a"}},
-		{"name":"tool.called","fields":{"tool":"a","t\u006fol":"b"}},
-		{"name":"tool.called","fields":{"tool":"a","outcome":"a"}}, {"name":"account.linked","fields":null}]}`
-	var b Batch
-	if err := json.Unmarshal([]byte(batch), &b); err != nil {
-		t.Fatal(err)
-	}
-	for i, e := range b.Events {
-		if err := e.Check(); (err == nil) != (i >= 2) {
-			t.Errorf("event %d: got error %v, want one for the first two", i, err)
-		}
-	}
-	for _, fields := range []string{`[]`, `"x"`, `7`} {
-		if err := json.Unmarshal([]byte(`{"fields":`+fields+`}`), new(Event)); err == nil {
-			t.Errorf("fields %s were accepted", fields)
-		}
-	}
-}
-
 func TestRecordRefuses(t *testing.T) {
 	for what, e := range map[string]Event{
 		"no id": {At: "2026-01-02T03:04:05.678Z", Name: Linked},

@@ -1,14 +1,14 @@
 package api
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
-	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/service-dev/service/backend/internal/httpjson"
 	"github.com/service-dev/service/internal/problem"
@@ -56,15 +56,12 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 var notJSON = problem.New(problem.CodeUnsupportedMedia, "the body must be application/json",
 	"Set Content-Type: application/json.")
 
+// strict refuses unknown and repeated fields at any depth, and field names in another case. It replaces text that is not
+// valid UTF-8, which apps may send in half.
+var strict = json.JoinOptions(json.RejectUnknownMembers(true), jsontext.AllowInvalidUTF8(true))
+
 func decodeBytes(data []byte, into any) error {
-	if decodeFlat(data, into) {
-		return nil
-	}
-	err := checkFields(json.NewDecoder(bytes.NewReader(data)), reflect.TypeOf(into).Elem(), "")
-	if err != nil && !errors.Is(err, errMalformed) {
-		return err
-	}
-	if err := json.Unmarshal(data, into); err != nil {
+	if err := json.Unmarshal(data, into, strict); err != nil {
 		return invalidBody(reason(err))
 	}
 	return nil
@@ -74,90 +71,30 @@ func invalidBody(what string) *problem.Error {
 	return invalidRequest(what, "Send one JSON object with the documented fields only.")
 }
 
+// reason describes an error of json.Unmarshal without quoting values.
 func reason(err error) string {
-	var wrong *json.UnmarshalTypeError
+	var wrong *json.SemanticError
+	var malformed *jsontext.SyntacticError
 	switch {
-	case errors.As(err, &wrong) && wrong.Field != "":
-		return "the field " + clip(wrong.Field, 60) + " has the wrong type"
-	case errors.As(err, &wrong):
+	case errors.As(err, &wrong) && errors.Is(err, json.ErrUnknownName):
+		return "unknown field " + fieldAt(wrong.JSONPointer)
+	case errors.As(err, &wrong) && wrong.JSONPointer == "":
 		return "the body must be a JSON object"
+	case errors.As(err, &wrong):
+		return "the field " + fieldAt(wrong.JSONPointer) + " has the wrong type"
+	case errors.As(err, &malformed) && errors.Is(err, jsontext.ErrDuplicateName):
+		return "the field " + fieldAt(malformed.JSONPointer) + " occurs twice"
 	}
 	return "the body is not JSON"
 }
 
-// errMalformed stops the field check, so that the decoder reports the mistake.
-var errMalformed = errors.New("malformed body")
-
-// checkFields reads one value of type t. It refuses field names that are unknown, differ in case or occur twice, at any
-// depth, because encoding/json accepts any case and keeps the last value. It leaves all other mistakes to
-// encoding/json.
-func checkFields(d *json.Decoder, t reflect.Type, at string) error {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	list := t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8
-	if t.Kind() != reflect.Struct && !list {
-		var skip json.RawMessage
-		if err := d.Decode(&skip); err != nil {
-			return errMalformed
-		}
-		return nil
-	}
-	start, err := d.Token()
-	switch {
-	case err != nil:
-		return errMalformed
-	case start == nil: // null
-		return nil
-	case list && start == json.Delim('['):
-		for d.More() {
-			if err := checkFields(d, t.Elem(), at); err != nil {
-				return err
-			}
-		}
-	case !list && start == json.Delim('{'):
-		if err := checkObject(d, t, at); err != nil {
-			return err
-		}
-	default:
-		return errMalformed
-	}
-	if _, err := d.Token(); err != nil { // the closing delimiter
-		return errMalformed
-	}
-	return nil
-}
-
-func checkObject(d *json.Decoder, t reflect.Type, at string) error {
-	known := fieldsOf(t)
-	seen := make([]string, 0, len(known))
-	for d.More() {
-		token, err := d.Token()
-		name, ok := token.(string)
-		if err != nil || !ok {
-			return errMalformed
-		}
-		field := slices.Index(known, name)
-		if field < 0 {
-			return invalidBody("unknown field " + at + clip(name, 60))
-		}
-		if slices.Contains(seen, name) {
-			return invalidBody("the field " + at + name + " occurs twice")
-		}
-		seen = append(seen, name)
-		if err := checkFields(d, t.Field(field).Type, at+name+"."); err != nil {
-			return err
+// fieldAt returns the path of a field without the positions in lists.
+func fieldAt(at jsontext.Pointer) string {
+	var names []string
+	for token := range at.Tokens() {
+		if _, err := strconv.Atoi(token); err != nil {
+			names = append(names, clip(token, 60))
 		}
 	}
-	return nil
-}
-
-// fieldsOf lists the JSON names of the fields of a request struct that embeds no struct.
-func fieldsOf(t reflect.Type) []string {
-	names := make([]string, 0, t.NumField())
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		names = append(names, name)
-	}
-	return names
+	return strings.Join(names, ".")
 }

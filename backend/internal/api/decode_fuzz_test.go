@@ -33,7 +33,7 @@ func TestStrictNestedBodies(t *testing.T) {
 		`{"version":1,"phrases":[{"phrase":"hi"}`:                                                                "the body is not JSON",
 		`{"version":1,"phrases":[{"phrase":"hi"}}]}`:                                                             "the body is not JSON",
 		`{"version":1,"phrases":` +
-			strings.Repeat("[", 20_000): "the body is not JSON",
+			strings.Repeat("[", 20_000): "the field phrases has the wrong type",
 	} {
 		var into backendapi.ConnectionPageChange
 		err := decodeBytes([]byte(body), &into)
@@ -115,31 +115,4 @@ func names(d *json.Decoder, at string) error {
 	}
 	_, err = d.Token()
 	return err
-}
-
-// FuzzDecodeFlat compares the fast decoder of plain strings with the strict decoder.
-func FuzzDecodeFlat(f *testing.F) {
-	for _, seed := range []string{
-		`{"deviceCode":"sdc_x"}`, `{"deviceCode":""}`, `{}`, `{"deviceCode":"a","deviceCode":"b"}`, `{"DeviceCode":"a"}`,
-		`{"deviceCode":"a","x":"b"}`,
-		`{"deviceCode":"a"} `, `{"deviceCode":"\u0061"}`, `{"deviceCode":"ä"}`, `{"deviceCode":"a"}}`, `{"deviceCode":"a",}`,
-		`{"":""}`, `{"deviceCode":7}`,
-	} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		var short, plain backendapi.TokenRequest
-		if !decodeFlat(data, &short) {
-			return
-		}
-		d := json.NewDecoder(bytes.NewReader(data))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&plain); err != nil || short != plain || d.More() {
-			t.Fatalf("%q: got %+v, want %+v as from encoding/json (error %v)", data, short, plain, err)
-		}
-		if err := checkFields(json.NewDecoder(bytes.NewReader(data)), reflect.TypeFor[backendapi.TokenRequest](),
-			""); err != nil {
-			t.Fatalf("%q was accepted, the strict decoder refuses it: %v", data, err)
-		}
-	})
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/service-dev/service/backend/internal/analytics"
 	"github.com/service-dev/service/backend/internal/httpjson"
@@ -129,23 +131,18 @@ type batch struct {
 	broken []backendapi.AnalyticsRejected
 }
 
+// lenient ignores unknown fields and takes the last of repeated ones.
+var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
 // decodeBatch decodes a body. It ignores unknown fields, because apps may be newer than the backend. A malformed event
 // does not affect the other events.
 func decodeBatch(data []byte) (batch, error) {
 	if bytes.Count(data, []byte(",")) > maxValues {
 		return batch{}, tooManyEvents()
 	}
-	if events, ok := decodePlain(data); ok && len(events) <= backendapi.MaxBatchEvents {
-		return batch{events: events}, nil
-	}
-	return decodeAny(data)
-}
-
-// decodeAny is decodeBatch for every input of allowed size.
-func decodeAny(data []byte) (batch, error) {
 	var whole backendapi.AnalyticsBatch
-	err := json.Unmarshal(data, &whole)
-	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+	err := json.Unmarshal(data, &whole, lenient)
+	if wrong := (*json.SemanticError)(nil); errors.As(err, &wrong) {
 		return decodeEach(data)
 	}
 	if err != nil {
@@ -169,9 +166,9 @@ func tooManyEvents() *problem.Error {
 // decodeEach decodes a batch event by event. decodeBatch uses it if any value has the wrong type.
 func decodeEach(data []byte) (batch, error) {
 	var whole struct {
-		Events []json.RawMessage `json:"events"`
+		Events []jsontext.Value `json:"events"`
 	}
-	if err := json.Unmarshal(data, &whole); err != nil {
+	if err := json.Unmarshal(data, &whole, lenient); err != nil {
 		return batch{}, invalidBody(reason(err))
 	}
 	if len(whole.Events) > backendapi.MaxBatchEvents {
@@ -180,9 +177,9 @@ func decodeEach(data []byte) (batch, error) {
 	var b batch
 	for i, raw := range whole.Events {
 		var e backendapi.AnalyticsEvent
-		if err := json.Unmarshal(raw, &e); err != nil {
+		if err := json.Unmarshal(raw, &e, lenient); err != nil {
 			why := reason(err)
-			if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) && wrong.Field == "" {
+			if wrong := (*json.SemanticError)(nil); errors.As(err, &wrong) && wrong.JSONPointer == "" {
 				why = "the event must be an object"
 			}
 			b.broken = append(b.broken, backendapi.AnalyticsRejected{Index: i, Reason: why})
