@@ -81,8 +81,7 @@ func (b *Broker) Restore(row glasses.Event, asked time.Time) (answered Command) 
 	b.recent.add(keyOf(row.Sender, row.ID, row.Kind), frame)
 	switch row.Kind {
 	case glasses.KindRequest:
-		parsed, _ := glasses.ParseCommand(row.Type, row.Payload) // a refused command has its result in the log too
-		b.add(row.ID, Command{Type: row.Type, Payload: row.Payload}, asked, parsed)
+		b.add(row.ID, NewCommand(row.Type, row.Payload), asked) // a refused command has its result in the log too
 	case glasses.KindResult:
 		answered = b.pending[row.ID]
 		delete(b.pending, row.ID)
@@ -117,11 +116,11 @@ func (b *Broker) FromApp(now time.Time, player PeerID, f glasses.Frame, raw []by
 	if glasses.KindOf(f.Type) != glasses.KindRequest {
 		return out
 	}
-	parsed, err := glasses.ParseCommand(f.Type, f.Payload)
+	value, err := glasses.ParseCommand(f.Type, f.Payload)
 	if err != nil {
 		return append(out, b.FailCommand(now, f.ID, glasses.CodeBadPayload, err.Error())...)
 	}
-	b.add(f.ID, Command{Type: f.Type, Payload: f.Payload, askedOf: player, raw: raw}, now, parsed)
+	b.add(f.ID, Command{Type: f.Type, Payload: f.Payload, Value: value, askedOf: player, raw: raw}, now)
 	if player == Nobody {
 		return append(out, b.NotConnected(now, f.ID)...)
 	}

@@ -13,11 +13,19 @@ import (
 type Command struct {
 	Type    string
 	Payload json.RawMessage
+	// Value is the decoded Payload, see glasses.ParseCommand; nil if it is malformed.
+	Value any
 
 	deadline time.Time
 	askedOf  PeerID // Nobody after a restart, when any glasses may answer
 	order    int64
 	raw      []byte // nil after a restart
+}
+
+// NewCommand returns a command and decodes its payload.
+func NewCommand(typ string, payload json.RawMessage) Command {
+	value, _ := glasses.ParseCommand(typ, payload)
+	return Command{Type: typ, Payload: payload, Value: value}
 }
 
 // Pending returns the number of commands without a result.
@@ -43,16 +51,15 @@ func (b *Broker) NextDeadline() (deadline time.Time, ok bool) {
 // glasses restart.
 func (b *Broker) ExtendDeadlines(now time.Time) {
 	for id, c := range b.pending {
-		parsed, _ := glasses.ParseCommand(c.Type, c.Payload)
-		c.deadline = b.deadline(now, parsed)
+		c.deadline = b.deadline(now, c.Value)
 		b.pending[id] = c
 	}
 }
 
 // deadline returns the latest time for the result of a command sent at asked. It includes the command's own duration.
-func (b *Broker) deadline(asked time.Time, parsed any) time.Time {
+func (b *Broker) deadline(asked time.Time, value any) time.Time {
 	deadline := asked.Add(b.options.CommandWait)
-	switch p := parsed.(type) {
+	switch p := value.(type) {
 	case *glasses.Sleep:
 		deadline = deadline.Add(time.Duration(p.Ms) * time.Millisecond)
 	case *glasses.Video:
@@ -146,8 +153,8 @@ func (b *Broker) sorted(match func(Command) bool, order func(a, b Command) int) 
 }
 
 // add records a command that was sent at asked.
-func (b *Broker) add(id string, c Command, asked time.Time, parsed any) {
-	c.deadline = b.deadline(asked, parsed)
+func (b *Broker) add(id string, c Command, asked time.Time) {
+	c.deadline = b.deadline(asked, c.Value)
 	b.commands++
 	c.order = b.commands
 	if b.pending == nil {

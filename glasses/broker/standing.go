@@ -8,8 +8,7 @@ import "github.com/service-dev/service/glasses"
 // Standing returns the standing state after the command has succeeded, given the state before it.
 // It does not modify before.
 func (c Command) Standing(before glasses.Standing) glasses.Standing {
-	parsed, _ := glasses.ParseCommand(c.Type, c.Payload)
-	switch p := parsed.(type) {
+	switch p := c.Value.(type) {
 	case *glasses.Announce:
 		before.Phrases = p.Phrases
 	case *glasses.TranscriptionStart:

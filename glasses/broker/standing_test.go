@@ -17,7 +17,7 @@ func TestStanding(t *testing.T) {
 		{"phrases.announce", `{"phrases":[]}`, `{"phrases":[],"transcription":{}}`},
 		{"transcription.stop", `{}`, `{"phrases":[],"transcription":null}`},
 	} {
-		c := Command{Type: step.typ, Payload: json.RawMessage(step.payload)}
+		c := NewCommand(step.typ, json.RawMessage(step.payload))
 		after := c.Standing(s)
 		if got := string(Payload(after)); got != step.want {
 			t.Errorf("after %s %s: %s, want the expected state", step.typ, step.payload, got)

@@ -53,8 +53,8 @@ func (h *Hub) stateFromRows(ctx context.Context, stored sessions.Session) (sessi
 func stateAfter(state sessions.State, e glasses.Event, asked map[string]broker.Command) sessions.State {
 	switch {
 	case e.Kind == glasses.KindRequest:
-		if c := (broker.Command{Type: e.Type, Payload: e.Payload}); c.ChangesStanding() {
-			asked[e.ID] = c
+		if (broker.Command{Type: e.Type}).ChangesStanding() {
+			asked[e.ID] = broker.NewCommand(e.Type, e.Payload)
 		}
 	case e.Kind == glasses.KindResult:
 		c, isAsked := asked[e.ID]

@@ -17,7 +17,7 @@ func TestSnapshot_FollowsTheFocus(t *testing.T) {
 	show := func() {
 		m.applyEvent(glasses.Event{Type: glasses.TypeResult, Sender: glasses.SenderGlasses,
 			Payload: json.RawMessage(`{"ok":true}`)},
-			&broker.Command{Type: glasses.TypeDisplayShow, Payload: json.RawMessage(tree)})
+			new(broker.NewCommand(glasses.TypeDisplayShow, json.RawMessage(tree))))
 	}
 	show()
 	m.applyEvent(glasses.Event{Type: glasses.TypeInput, Sender: glasses.SenderApp,

@@ -57,11 +57,7 @@ func (s *localSession) hasDelayedEffect(id string) bool {
 	s.mu.Lock()
 	cmd, _ := s.broker.Command(id)
 	s.mu.Unlock()
-	if cmd.Type != glasses.TypeClockSleep {
-		return false
-	}
-	parsed, _ := glasses.ParseCommand(cmd.Type, cmd.Payload)
-	sleep, ok := parsed.(*glasses.Sleep)
+	sleep, ok := cmd.Value.(*glasses.Sleep)
 	return ok && sleep.Ms > 0 && len(s.state.read().Snapshot.State.Faults) == 0
 }
 

@@ -43,17 +43,16 @@ func (m *meta) applyEvent(row glasses.Event, answered *broker.Command) {
 
 // applyCommand applies the effects of a successful command.
 func applyCommand(s *glasses.Snapshot, c *broker.Command) {
-	parsed, _ := glasses.ParseCommand(c.Type, c.Payload)
 	switch c.Type {
 	case glasses.TypeDisplayShow:
-		if show, ok := parsed.(*glasses.Show); ok {
+		if show, ok := c.Value.(*glasses.Show); ok {
 			model, _ := glasses.Model(s.DeviceModel)
 			s.View = render.Show(model, s.View, &show.Tree)
 		}
 	case glasses.TypeDisplayClear:
 		s.View = glasses.View{Focus: -1}
 	case glasses.TypePhrasesAnnounce:
-		if p, ok := parsed.(*glasses.Announce); ok {
+		if p, ok := c.Value.(*glasses.Announce); ok {
 			s.State.Phrases = p.Phrases
 		}
 	}
