@@ -101,7 +101,7 @@ func problemOf(ctx context.Context, name string, err error) error {
 		return &problem.Error{
 			Code:    problem.CodeAdapterUnavailable,
 			Message: "adapter " + name + " does not implement this call",
-			FixHint: "Install the service again so that all its binaries are of one version.",
+			FixHint: restartReplaced,
 		}
 	}
 	return unavailable(name, "it exited during the call", 0)

@@ -77,7 +77,7 @@ func TestHostedSessions_NotServed(t *testing.T) {
 	h, _ := serve(t, dir)
 	_, err := h.GetSession(t.Context(), backend.Target{BaseURL: "http://127.0.0.1:1", Bearer: "svc_1"}, "ses_1")
 	if p := code(t, err); p.Code != problem.CodeAdapterUnavailable || p.Retryable ||
-		!strings.Contains(p.Message, BrowserSim+" does not implement this call") {
-		t.Errorf("%+v, want the adapter blamed", p)
+		!strings.Contains(p.Message, "different versions") || !strings.Contains(p.FixHint, "servicectl daemon restart") {
+		t.Errorf("%+v, want the adapter blamed, and the command to run", p)
 	}
 }

@@ -15,9 +15,9 @@ const (
 	upgradePause  = 5 * time.Second
 )
 
-// restartElsewhere is the fix hint if another version was installed side by side after the daemon started. The daemon
-// still uses the files of its own folder.
-const restartElsewhere = "Run `servicectl daemon restart`: the service was installed again after this daemon " +
+// restartReplaced is the fix hint if another version was installed after the daemon started: side by side, while the
+// daemon still uses the files of its own folder, or over it, so that its adapters are of that version.
+const restartReplaced = "Run `servicectl daemon restart`: the service was installed again after this daemon " +
 	"started. If that does not help, install it once more."
 
 // explainMismatch marks a refusal because of mixed versions as temporary while the files are recent, or if their folder
@@ -33,7 +33,7 @@ func (a *adapter) explainMismatch(path string, err error) error {
 		if a.host.opts.Elsewhere == nil || !a.host.opts.Elsewhere() {
 			return err
 		}
-		return &refusal{reason: r.reason, mismatch: true, fixHint: restartElsewhere}
+		return &refusal{reason: r.reason, mismatch: true, fixHint: restartReplaced}
 	}
 	hint := "Try again in a few seconds. If this error persists for more than a minute, install the service again."
 	if !exists {

@@ -51,6 +51,17 @@ func panicError(log *slog.Logger, method string, r any) error {
 	})
 }
 
+// refuseUnknown answers a call that this version does not have. It is the call of a daemon that was started before an
+// upgrade replaced its adapters; daemons of some versions add no useful hint themselves.
+func refuseUnknown(any, grpc.ServerStream) error {
+	return Refuse(codes.Unimplemented, &pluginv1.Problem{
+		Code:    problem.CodeAdapterUnavailable,
+		Message: "the running daemon and its adapters are of different versions",
+		FixHint: "Run `servicectl daemon restart`; connected agents continue with the new daemon. If that does not help, " +
+			"install the service again.",
+	})
+}
+
 // Refuse returns a gRPC error that contains p (proto/plugin/v1).
 func Refuse(c codes.Code, p *pluginv1.Problem) error {
 	wiretext.Repair(p)

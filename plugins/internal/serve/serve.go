@@ -88,7 +88,8 @@ func Main[A Adapter](name string, open func(log *slog.Logger) A) {
 		Logger:  hclog.NewNullLogger(), // the adapter logs relevant events itself
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
 			return grpc.NewServer(append(opts, grpc.ForceServerCodecV2(wiretext.Codec()), grpc.MaxRecvMsgSize(MaxMessage),
-				grpc.UnaryInterceptor(recoverUnary(log)), grpc.StreamInterceptor(recoverStream(log)))...)
+				grpc.UnaryInterceptor(recoverUnary(log)), grpc.StreamInterceptor(recoverStream(log)),
+				grpc.UnknownServiceHandler(refuseUnknown))...)
 		},
 	})
 	closeOnce()
