@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -17,6 +18,35 @@ var (
 	errOnlooker   = badFrame("another page acts as the glasses; this one only watches")
 	errUnasked    = badFrame("the result does not answer a command of this session")
 )
+
+var (
+	linkStates = []string{glasses.LinkConnected, glasses.LinkLossy, glasses.LinkLost}
+	errLink    = badPayload("link payload is not {state: connected, lossy or lost}")
+	errDevice  = badPayload("device payload is not {deviceModel: a known model}")
+)
+
+// checkEvent returns a *glasses.Error if an event of glasses changes the session's connection or model to an unknown
+// one.
+func checkEvent(f glasses.Frame) error {
+	switch f.Type {
+	case glasses.TypeLink:
+		var link glasses.LinkState
+		if json.Unmarshal(f.Payload, &link) != nil || !slices.Contains(linkStates, link.State) {
+			return errLink
+		}
+	case glasses.TypeDevice:
+		var d glasses.DeviceChange
+		_ = json.Unmarshal(f.Payload, &d)
+		if _, known := glasses.Model(d.DeviceModel.ID); !known {
+			return errDevice
+		}
+	}
+	return nil
+}
+
+func badPayload(message string) *glasses.Error {
+	return &glasses.Error{Code: glasses.CodeBadPayload, Message: message}
+}
 
 func badFrame(message string) *glasses.Error {
 	return &glasses.Error{Code: glasses.CodeBadFrame, Message: message}

@@ -136,6 +136,9 @@ func (b *Broker) FromGlasses(now time.Time, from, player PeerID, f glasses.Frame
 	if from != player && !wasAsked {
 		return refuse(now, f.ID, errOnlooker)
 	}
+	if err := checkEvent(f); err != nil {
+		return refuse(now, f.ID, err)
+	}
 	row := rowOf(now, glasses.SenderGlasses, f)
 	var answered *Command
 	if isResult {

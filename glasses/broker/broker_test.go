@@ -334,3 +334,24 @@ func FuzzBroker(f *testing.F) {
 		}
 	})
 }
+
+// Glasses cannot change the session to a connection or a model that does not exist.
+func TestFromGlasses_RefusesUnknownLinkAndModel(t *testing.T) {
+	for _, tc := range []struct {
+		typ, payload string
+		want         error
+	}{
+		{glasses.TypeLink, `{"state":"lossy"}`, nil},
+		{glasses.TypeLink, `{"state":"disconnected"}`, errLink},
+		{glasses.TypeLink, `{"state":3}`, errLink},
+		{glasses.TypeDevice, `{"deviceModel":{"id":"even_g1"}}`, nil},
+		{glasses.TypeDevice, `{"deviceModel":{"id":"none"}}`, errDevice},
+		{glasses.TypeDevice, `{}`, errDevice},
+	} {
+		f := glasses.Frame{Type: tc.typ, ID: "g-1", Payload: json.RawMessage(tc.payload)}
+		out := New(Options{Recent: 4}).FromGlasses(time.UnixMilli(1), 1, 1, f, nil)
+		if !errors.Is(out[0].Err, tc.want) || (out[0].Action == Refuse) != (tc.want != nil) {
+			t.Errorf("%s %s: %+v, want error %v", tc.typ, tc.payload, out, tc.want)
+		}
+	}
+}

@@ -51,6 +51,17 @@ type Handler interface {
 	Gone()
 }
 
+// Receiver is a peer as a session sees it. Its methods never block.
+type Receiver interface {
+	// Send queues a frame. A receiver that is too far behind is disconnected, or misses the frame if it is a stream frame.
+	// The sender of a stream may wait for the returned channel, which is nil if the receiver keeps up.
+	Send(m Message) (relieved <-chan struct{})
+	// SendText queues a text frame from the service to which an app does not react, such as an acknowledgement.
+	SendText(frame []byte)
+	// End closes the connection after the queued frames are sent. Only the first call has an effect.
+	End(code websocket.Status, reason string)
+}
+
 // Peer is the connection of one app or page. Its methods may be called from any goroutine unless they say otherwise.
 type Peer struct {
 	ID      broker.PeerID
@@ -160,8 +171,7 @@ func (p *Peer) read() {
 	p.Await()
 }
 
-// Send queues a message and never blocks. A peer that is too far behind is disconnected, or misses the frame if it is a
-// stream frame. The sender of a stream may wait for the returned channel, which is nil if the peer keeps up.
+// Send queues a message (Receiver).
 func (p *Peer) Send(m Message) (relieved <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -198,6 +208,15 @@ func (p *Peer) press() <-chan struct{} {
 		return nil
 	}
 	return p.lag.relieved
+}
+
+// AwaitRelief delays the sender of a stream until relieved or gone is closed, for at most MaxPressure.
+func AwaitRelief(relieved, gone <-chan struct{}) {
+	select {
+	case <-relieved:
+	case <-time.After(MaxPressure):
+	case <-gone:
+	}
 }
 
 // relieve releases the senders that wait for this peer. The caller must hold mu.

@@ -2,20 +2,14 @@ package relay
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/host"
 )
-
-// controlPrefix is the prefix of the IDs of control frames.
-const controlPrefix = "ctl-"
 
 // Control sends a control frame to the page that acts as a session's glasses, and returns the payload of its result,
 // which may be an error from the glasses. With media the frame is binary. It returns sessions.ErrNoGlasses if no page
@@ -30,8 +24,11 @@ func (h *Hub) Control(
 	if typ == glasses.SimStanding {
 		return refusedControl(&glasses.Error{Code: glasses.CodeUnsupported, Message: typ + " is reserved for the service"})
 	}
-	id := controlPrefix + rand.Text()
-	m, err := h.controlFrame(typ, id, payload, media)
+	if len(media) == 0 {
+		media = nil
+	}
+	id := host.NewControlID()
+	m, err := host.ControlFrame(typ, id, h.Now().UnixMilli(), payload, media)
 	if err != nil {
 		return refusedControl(err)
 	}
@@ -44,8 +41,8 @@ func (h *Hub) Control(
 	if c == nil {
 		return nil, sessions.ErrNoGlasses
 	}
-	answer := s.expectControl(id)
-	defer s.forgetControl(id)
+	answer := s.controls.Expect(id)
+	defer s.controls.Take(id)
 	c.Send(m)
 	select {
 	case result := <-answer:
@@ -61,19 +58,6 @@ func (h *Hub) Control(
 	}
 }
 
-func (h *Hub) controlFrame(typ, id string, payload json.RawMessage, media []byte) (host.Message, error) {
-	f := glasses.Frame{Type: typ, ID: id, At: h.Now().UnixMilli(), Payload: payload}
-	if len(media) > 0 {
-		data, err := glasses.EncodeBinary(f, media)
-		return host.Binary(data), err
-	}
-	data, err := f.Encode()
-	if err == nil && len(data) > glasses.MaxFrame {
-		err = badPayload(fmt.Sprintf("the frame would be longer than %d bytes", glasses.MaxFrame))
-	}
-	return host.Text(data), err
-}
-
 // refusedControl returns the result for a control frame that all glasses would reject.
 func refusedControl(err error) (json.RawMessage, error) {
 	var refusal *glasses.Error
@@ -83,37 +67,17 @@ func refusedControl(err error) (json.RawMessage, error) {
 	return json.Marshal(glasses.Result{Error: refusal})
 }
 
-func (s *liveSession) expectControl(id string) <-chan json.RawMessage {
-	answer := make(chan json.RawMessage, 1)
-	s.peersMu.Lock()
-	defer s.peersMu.Unlock()
-	if s.controls == nil {
-		s.controls = map[string]chan json.RawMessage{}
-	}
-	s.controls[id] = answer
-	return answer
-}
-
-func (s *liveSession) forgetControl(id string) {
-	s.peersMu.Lock()
-	defer s.peersMu.Unlock()
-	delete(s.controls, id)
-}
-
 // deliverControl passes the result of a control frame to its caller. It returns false for any other result. It
 // acknowledges a result even if the caller has given up.
 func (s *liveSession) deliverControl(c *conn, f glasses.Frame) bool {
-	if !strings.HasPrefix(f.ID, controlPrefix) {
+	if !host.IsControlID(f.ID) {
 		return false
 	}
-	s.peersMu.Lock()
-	answer, isExpected := s.controls[f.ID]
-	delete(s.controls, f.ID)
-	s.peersMu.Unlock()
-	if !isExpected && s.isCommand(f.ID) {
+	answer := s.controls.Take(f.ID)
+	if answer == nil && s.isCommand(f.ID) {
 		return false // an app chose an ID with this prefix
 	}
-	if isExpected {
+	if answer != nil {
 		answer <- f.Payload
 	}
 	c.SendText(s.hub.frame(glasses.TypeAck, f.ID, glasses.Ack{ID: f.ID, Kind: glasses.KindResult}))

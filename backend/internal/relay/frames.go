@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"slices"
-	"time"
 
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/broker"
@@ -60,15 +58,9 @@ func (s *liveSession) handlePage(ctx context.Context, c *conn, f glasses.Frame, 
 	raw := bytes.Clone(m.Data)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	isNewEvent := f.Type != glasses.TypeResult && player == c.ID && !s.broker.Knows(glasses.SenderGlasses, f)
-	if isNewEvent {
-		if err := s.applyEvent(ctx, f); err != nil {
-			s.refuse(c, f.ID, err)
-			return
-		}
-	}
-	s.perform(ctx, c, s.broker.FromGlasses(s.hub.Now(), c.ID, player, f, raw))
-	if isNewEvent && glasses.DropsApp(f.Type, f.Payload) {
+	outputs := s.broker.FromGlasses(s.hub.Now(), c.ID, player, f, raw)
+	s.perform(ctx, c, outputs)
+	if isNew := outputs[len(outputs)-1].Action == broker.Append; isNew && glasses.DropsApp(f.Type, f.Payload) {
 		s.peersMu.Lock()
 		defer s.peersMu.Unlock()
 		for _, app := range s.apps {
@@ -98,14 +90,8 @@ func (s *liveSession) handleBinary(c *conn, sender string, m host.Message) {
 // relayStream sends a stream frame to the apps. If one of them cannot keep up, the page is delayed briefly before
 // frames are dropped.
 func (s *liveSession) relayStream(c *conn, m host.Message) {
-	relieved := s.publish(toApps, m)
-	if relieved == nil {
-		return
-	}
-	select {
-	case <-relieved:
-	case <-time.After(host.MaxPressure):
-	case <-c.Leaves():
+	if relieved := s.publish(toApps, m); relieved != nil {
+		host.AwaitRelief(relieved, c.Leaves())
 	}
 }
 
@@ -132,6 +118,9 @@ func (s *liveSession) perform(ctx context.Context, from *conn, outputs []broker.
 				sender = nil
 			}
 			s.applyResult(o.Answered)
+			if o.Row.Sender == glasses.SenderGlasses && o.Row.Kind == glasses.KindEvent {
+				s.applyEvent(ctx, o.Row.Type, o.Row.Payload)
+			}
 			s.appendRow(ctx, sender, o.Row, o.Answered != nil)
 			if o.Answered != nil {
 				s.logStreams(ctx, func(c *broker.StreamCounter) []glasses.StreamCount {
@@ -159,31 +148,11 @@ func (s *liveSession) applyResult(answered *broker.Command) {
 	}
 }
 
-var (
-	linkStates = []string{glasses.LinkConnected, glasses.LinkLossy, glasses.LinkLost}
-	errLink    = badPayload("link payload is not {state: connected, lossy or lost}")
-	errDevice  = badPayload("device payload is not {deviceModel: a known model}")
-)
-
-func badPayload(message string) error {
-	return &glasses.Error{Code: glasses.CodeBadPayload, Message: message}
-}
-
-// applyEvent stores the effect of an event for peers that attach later. If it returns an error, the event is refused.
-// The caller must hold mu.
-func (s *liveSession) applyEvent(ctx context.Context, f glasses.Frame) error {
-	switch f.Type {
-	case glasses.TypeLink:
-		var link glasses.LinkState
-		if json.Unmarshal(f.Payload, &link) != nil || !slices.Contains(linkStates, link.State) {
-			return errLink
-		}
-	case glasses.TypeDevice:
+// applyEvent stores the effect of an event of the glasses for peers that attach later. The caller must hold mu.
+func (s *liveSession) applyEvent(ctx context.Context, typ string, payload json.RawMessage) {
+	if typ == glasses.TypeDevice {
 		var d glasses.DeviceChange
-		_ = json.Unmarshal(f.Payload, &d)
-		if _, known := glasses.Model(d.DeviceModel.ID); !known {
-			return errDevice
-		}
+		_ = json.Unmarshal(payload, &d)
 		ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 		defer cancel()
 		if err := s.hub.Sessions.SetModel(ctx, s.id, d.DeviceModel.ID); err != nil {
@@ -191,7 +160,7 @@ func (s *liveSession) applyEvent(ctx context.Context, f glasses.Frame) error {
 		}
 		s.display = nil
 	}
-	if after, changed := s.state.Glasses.AfterEvent(f.Type, f.Payload); changed {
+	if after, changed := s.state.Glasses.AfterEvent(typ, payload); changed {
 		state := *s.state
 		if glasses.PanelClears(state.Glasses.Link, after.Link) {
 			s.display = nil
@@ -199,7 +168,6 @@ func (s *liveSession) applyEvent(ctx context.Context, f glasses.Frame) error {
 		state.Glasses = after
 		s.setState(state)
 	}
-	return nil
 }
 
 // countStream adds a frame to the counts, which are logged as rows.

@@ -52,7 +52,7 @@ type liveSession struct {
 	peersMu  sync.Mutex
 	apps     []*conn
 	pages    []*conn // newest last
-	controls map[string]chan json.RawMessage
+	controls host.Controls[json.RawMessage]
 }
 
 func newLiveSession(h *Hub, id string) *liveSession {

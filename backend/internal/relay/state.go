@@ -2,12 +2,12 @@ package relay
 
 import (
 	"context"
-	"crypto/rand"
 	"reflect"
 
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/broker"
+	"github.com/service-dev/service/glasses/host"
 )
 
 // freshState is the initial state, shared by the many sessions that have it.
@@ -83,7 +83,7 @@ func (s *liveSession) sendStanding() {
 	if player == nil {
 		return
 	}
-	player.SendText(s.hub.frame(glasses.SimStanding, controlPrefix+rand.Text(), broker.ForGlasses(standing, len(s.apps))))
+	player.SendText(s.hub.frame(glasses.SimStanding, host.NewControlID(), broker.ForGlasses(standing, len(s.apps))))
 }
 
 // takeOverTranscription continues transcription if the first app to attach is the one that started it, and ends it for

@@ -22,7 +22,7 @@ const (
 	maxPending = 256
 )
 
-// conn is one app's connection. It is the session's Peer.
+// conn is one app's connection.
 type conn struct {
 	peer    host.Peer
 	server  *Server
@@ -33,20 +33,6 @@ type conn struct {
 	cancel context.CancelFunc
 	unhook func() bool // of the server's end
 }
-
-// Send queues a frame and never blocks. An app whose queue is full is disconnected.
-func (c *conn) Send(data []byte, binary, stream bool) {
-	m := host.Text(data)
-	if binary {
-		m = host.Binary(data)
-	}
-	m.Stream = stream
-	c.peer.Send(m)
-}
-
-// End closes the connection with a reason, after sending the queued frames if the app reads them in time. Only the
-// first call has an effect.
-func (c *conn) End(code int, reason string) { c.peer.End(websocket.Status(code), reason) }
 
 // Ending limits the time that the app has to read its queued frames (host.Handler).
 func (c *conn) Ending() { time.AfterFunc(endTimeout, c.cut) }
@@ -117,7 +103,7 @@ func (c *conn) serve(id string) {
 			c.Gone()
 		}
 	}()
-	c.unhook = context.AfterFunc(c.server.life, func() { c.End(glasses.CloseRestart, host.Restarts) })
+	c.unhook = context.AfterFunc(c.server.life, func() { c.peer.End(glasses.CloseRestart, host.Restarts) })
 	time.AfterFunc(c.server.o.PingEvery, c.ping)
 	if c.peer.Greet(c.app.Welcome) != nil || c.app.Replay(c.ctx, c.peer.Greet) != nil {
 		return
@@ -140,7 +126,7 @@ func (c *conn) attach(id string) bool {
 	if !ok {
 		return false
 	}
-	app, err := s.sessions.Attach(id, hello, frame.ID, c)
+	app, err := s.sessions.Attach(id, hello, frame.ID, &c.peer)
 	if err != nil {
 		refusal := &session.Refusal{Code: glasses.CloseStore, Reason: host.NotReadable}
 		_ = errors.As(err, &refusal)

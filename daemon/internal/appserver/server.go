@@ -31,7 +31,7 @@ import (
 // Sessions are the local sessions.
 type Sessions interface {
 	// Attach attaches an app to a session. It returns a *session.Refusal on failure.
-	Attach(id string, hello glasses.Hello, helloID string, peer session.Peer) (*session.App, error)
+	Attach(id string, hello glasses.Hello, helloID string, peer host.Receiver) (*session.App, error)
 	// RenewSecrets replaces the secrets of all sessions.
 	RenewSecrets() error
 	// OpensAssistant reports whether token gives access to a session's assistant. AskAssistant sends that assistant a

@@ -10,21 +10,14 @@ import (
 
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/broker"
+	"github.com/service-dev/service/glasses/host"
+	"github.com/service-dev/service/glasses/host/websocket"
 )
-
-// Peer is an app's connection as seen by a session.
-type Peer interface {
-	// Send queues a frame and never blocks. If the peer is behind, Send drops a stream's frame. If the peer is too far
-	// behind for any other frame, Send disconnects it with glasses.CloseSlow.
-	Send(data []byte, binary, stream bool)
-	// End closes the connection after the queued frames are sent. Only the first call has an effect.
-	End(code int, reason string)
-}
 
 // App is an app that is attached to a local session. The goroutine that reads its connection calls Handle and Leave.
 type App struct {
 	session *localSession
-	peer    Peer
+	peer    host.Receiver
 	info    glasses.AppInfo
 	since   *int64
 	lastSeq int64
@@ -72,11 +65,15 @@ func (l *appList) remove(a *App) {
 	l.attached.Add(-1)
 }
 
-// send sends a frame to every app.
-func (l *appList) send(data []byte, binary, stream bool) {
+// send sends a frame to every app. If apps lag behind, it returns the channel of one of them, for which the sender of a
+// stream may wait; otherwise it returns nil.
+func (l *appList) send(m host.Message) (relieved <-chan struct{}) {
 	for _, a := range l.all() {
-		a.send(data, binary, stream)
+		if r := a.Send(m); r != nil {
+			relieved = r
+		}
 	}
+	return relieved
 }
 
 // Refusal is the error for an app that may not attach: a close code and a reason.
@@ -90,7 +87,7 @@ func (e *Refusal) Error() string { return e.Reason }
 
 // Attach attaches an app. Replay sends it the rows that are now in the log; later frames are sent through peer. helloID
 // is the ID of the app's hello. It returns a *Refusal on failure.
-func (m *Manager) Attach(id string, hello glasses.Hello, helloID string, peer Peer) (*App, error) {
+func (m *Manager) Attach(id string, hello glasses.Hello, helloID string, peer host.Receiver) (*App, error) {
 	s := m.local.find(id)
 	if s == nil || !s.secret.matches(hello.Secret) {
 		return nil, &Refusal{glasses.CloseBadSecret, "the secret does not belong to this session"}
@@ -201,16 +198,23 @@ func (a *App) leave() {
 	}
 }
 
-// send sends a frame that the app may react to.
-func (a *App) send(data []byte, binary, stream bool) {
+// Send sends a frame that the app may react to (host.Receiver).
+func (a *App) Send(m host.Message) (relieved <-chan struct{}) {
 	a.sent.Add(1)
-	a.peer.Send(data, binary, stream)
+	relieved = a.peer.Send(m)
 	a.noteActivity()
+	return relieved
 }
 
-// notify sends a frame about the log, to which apps do not react.
+// SendText sends a frame to which the app does not react (host.Receiver).
+func (a *App) SendText(frame []byte) { a.peer.SendText(frame) }
+
+// End disconnects the app (host.Receiver).
+func (a *App) End(code websocket.Status, reason string) { a.peer.End(code, reason) }
+
+// notify sends a frame about the log.
 func (a *App) notify(at int64, typ, id string, payload any) {
-	a.peer.Send(broker.Encode(time.UnixMilli(at), typ, id, payload), false, false)
+	a.SendText(broker.Encode(time.UnixMilli(at), typ, id, payload))
 }
 
 func (a *App) noteActivity() {

@@ -135,7 +135,7 @@ func (s *localSession) renewTokens() {
 	}
 	for _, a := range s.apps.all() {
 		if a.takesTokens && a.tokenEnds.Sub(s.owner.now()) < glasses.GatewayTokenRenew {
-			a.peer.Send(s.frame(glasses.TypeGatewayToken, s.newID("gateway"), s.newGateway(a)), false, false)
+			a.SendText(s.frame(glasses.TypeGatewayToken, s.newID("gateway"), s.newGateway(a)))
 		}
 	}
 }

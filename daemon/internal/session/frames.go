@@ -2,10 +2,10 @@ package session
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/broker"
+	"github.com/service-dev/service/glasses/host"
 )
 
 // Handle handles one frame from the app. It passes raw to the glasses unchanged to keep unknown fields. It returns
@@ -62,7 +62,7 @@ func (s *localSession) hasDelayedEffect(id string) bool {
 }
 
 func (a *App) refuse(id string, err error) {
-	a.peer.Send(broker.ErrorFrame(a.session.now(), id, err), false, false)
+	a.SendText(broker.ErrorFrame(a.session.now(), id, err))
 }
 
 // handleApp logs an app's frame and passes a command on; sent reports whether the glasses received it.
@@ -90,11 +90,11 @@ func (s *localSession) perform(from *App, outputs []broker.Output) error {
 				s.owner.often.Warn("rejected a frame from the glasses", "session", s.id, "err", o.Err)
 				continue
 			}
-			from.peer.Send(o.Data, false, false)
+			from.SendText(o.Data)
 		case broker.ToApps:
-			s.apps.send(o.Data, false, false)
+			s.apps.send(host.Text(o.Data))
 		case broker.ToGlasses:
-			if err := s.transport.send(o.Data, false); err != nil {
+			if err := s.transport.send(host.Text(o.Data)); err != nil {
 				return err
 			}
 		case broker.Acknowledge:
@@ -115,34 +115,29 @@ func (s *localSession) perform(from *App, outputs []broker.Output) error {
 	return nil
 }
 
-// handleGlasses handles one frame from the glasses.
-func (s *localSession) handleGlasses(data []byte, binary bool) {
+// handleGlasses handles one frame from the glasses. If it belongs to a stream with which the apps do not keep up, it
+// returns after a pause, unless ctx ends.
+func (s *localSession) handleGlasses(ctx context.Context, data []byte, binary bool) {
 	if binary {
-		s.handleGlassesBinary(data)
+		s.handleGlassesBinary(ctx, data)
 		return
 	}
 	f, err := broker.Admit(glasses.SenderGlasses, data)
-	if err == nil && f.Type == glasses.TypeError {
-		f = errorResult(f)
-		data, err = f.Encode()
-	}
 	if err != nil {
 		s.owner.often.Warn("rejected a frame from the glasses", "session", s.id, "err", err)
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.state.advanceTo(f.At)
 	switch {
-	case f.Type == glasses.TypeResult:
-		if s.deliverControl(f) {
-			return
-		}
-	case glasses.IsStream(f.Type):
-		s.streams.Add(s.now(), f.Type, len(f.Payload))
-		s.apps.send(data, false, true)
+	case f.Type == glasses.TypeResult && s.deliverControl(f):
 		return
-	default:
+	case glasses.IsStream(f.Type):
+		s.relayStream(ctx, f.Type, len(f.Payload), host.Text(data))
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.Type != glasses.TypeResult {
 		// An event gets the number of its row as its ID. Restarted glasses would repeat their own IDs, and every
 		// run in virtual time would use the same IDs.
 		f.ID = s.newEventID()
@@ -153,51 +148,62 @@ func (s *localSession) handleGlasses(data []byte, binary bool) {
 	_ = s.perform(nil, s.broker.FromGlasses(s.now(), player, player, f, data))
 	if glasses.DropsApp(f.Type, f.Payload) {
 		for _, a := range s.apps.all() {
-			a.peer.End(glasses.CloseRestart, glasses.DroppedByFault)
+			a.End(glasses.CloseRestart, glasses.DroppedByFault)
 		}
 	}
 }
 
-// deliverControl passes the result of a control frame to the caller that waits for it, or returns false for any other
-// result. The caller holds mu.
+// deliverControl passes the result of a control frame to its caller, who may have given up. It returns false for any
+// other result.
 func (s *localSession) deliverControl(f glasses.Frame) bool {
 	res, err := glasses.ParseResult(f.Payload)
-	if err != nil {
+	if err != nil || !host.IsControlID(f.ID) {
 		return false
 	}
-	answer := s.transport.takeAnswer(f.ID)
-	if answer == nil {
-		return false
+	answer := s.controls.Take(f.ID)
+	if answer == nil && s.isCommand(f.ID) {
+		return false // an app chose an ID with this prefix
 	}
 	s.state.applyAnswer(res)
-	answer <- res
+	if answer != nil {
+		answer <- res
+	}
 	return true
 }
 
+// isCommand reports whether a command with this ID is still waiting for its result.
+func (s *localSession) isCommand(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.broker.Command(id)
+	return ok
+}
+
 // handleGlassesBinary handles a binary frame from the glasses: a piece of a stream, or the media of the next result.
-func (s *localSession) handleGlassesBinary(data []byte) {
+func (s *localSession) handleGlassesBinary(ctx context.Context, data []byte) {
 	f, body, err := broker.AdmitBinary(glasses.SenderGlasses, data)
 	if err != nil {
 		s.owner.often.Warn("rejected a binary frame from the glasses", "session", s.id, "type", f.Type, "err", err)
 		return
 	}
+	s.state.advanceTo(f.At)
+	if f.Type != glasses.TypeMedia {
+		s.relayStream(ctx, f.Type, len(body), host.Binary(data))
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.state.advanceTo(f.At)
-	if f.Type == glasses.TypeMedia {
-		s.saveMedia(f, body)
-	} else {
-		s.streams.Add(s.now(), f.Type, len(body))
-	}
-	s.apps.send(data, true, f.Type != glasses.TypeMedia)
+	s.saveMedia(f, body)
+	s.apps.send(host.Binary(data))
 }
 
-// errorResult converts an error frame, which glasses send for an unreadable frame, to a result.
-func errorResult(f glasses.Frame) glasses.Frame {
-	var refusal glasses.Error
-	if json.Unmarshal(f.Payload, &refusal) != nil || refusal.Code == "" {
-		refusal = glasses.Error{Code: glasses.CodePlatform, Message: "the glasses refused the frame"}
+// relayStream counts a frame of a stream and sends it to the apps.
+func (s *localSession) relayStream(ctx context.Context, typ string, size int, m host.Message) {
+	s.mu.Lock()
+	s.streams.Add(s.now(), typ, size)
+	s.mu.Unlock()
+	m.Stream = true
+	if relieved := s.apps.send(m); relieved != nil {
+		host.AwaitRelief(relieved, ctx.Done())
 	}
-	f.Type, f.Payload = glasses.TypeResult, broker.Payload(glasses.Result{Error: &refusal})
-	return f
 }

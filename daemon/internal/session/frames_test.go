@@ -14,14 +14,18 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/broker"
+	"github.com/service-dev/service/glasses/host"
+	"github.com/service-dev/service/glasses/host/websocket"
 )
 
 // fakePeer is an app's connection that records the frames sent to it.
 type fakePeer struct {
 	mu     sync.Mutex
 	frames []glasses.Frame
-	code   int
+	code   websocket.Status
 	got    chan struct{}
+	// relieved is what Send returns.
+	relieved chan struct{}
 	// app, if set, answers barriers. calls, if set, returns the number of gateway calls that the app waits for.
 	app   *App
 	calls *atomic.Int32
@@ -29,12 +33,14 @@ type fakePeer struct {
 
 func newPeer() *fakePeer { return &fakePeer{got: make(chan struct{}, 1024)} }
 
-func (p *fakePeer) Send(data []byte, binary, _ bool) {
+func (p *fakePeer) SendText(frame []byte) { p.Send(host.Text(frame)) }
+
+func (p *fakePeer) Send(m host.Message) (relieved <-chan struct{}) {
 	var f glasses.Frame
-	if binary {
-		f, _, _ = glasses.ParseBinary(data)
+	if m.Kind == websocket.Binary {
+		f, _, _ = glasses.ParseBinary(m.Data)
 	} else {
-		_ = json.Unmarshal(data, &f)
+		_ = json.Unmarshal(m.Data, &f)
 	}
 	p.mu.Lock()
 	p.frames = append(p.frames, f)
@@ -51,9 +57,10 @@ func (p *fakePeer) Send(data []byte, binary, _ bool) {
 	case p.got <- struct{}{}:
 	default:
 	}
+	return p.relieved
 }
 
-func (p *fakePeer) End(code int, _ string) {
+func (p *fakePeer) End(code websocket.Status, _ string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.code = code
@@ -358,5 +365,22 @@ func TestGlasses_ContinueFromSnapshot(t *testing.T) {
 	want := "glasses.attached app.attached display.show result display.clear result glasses.detached glasses.attached"
 	if got := types(rowsOf(t, m, o.SessionID)); got != want {
 		t.Errorf("rows %s\nwant %s", got, want)
+	}
+}
+
+// Glasses whose stream piles up for an app are delayed briefly, so that fewer frames are dropped.
+func TestStream_DelaysGlassesWhileAppIsBehind(t *testing.T) {
+	tr := &fakeTransports{}
+	m := newLocal(t, t.TempDir(), tr, nil)
+	o := start(t, m, LocalRequest{Project: "com.example.app"})
+	p := newPeer()
+	p.relieved = make(chan struct{}) // never closed
+	attachPeer(t, m, o, nil, p)
+	began := time.Now()
+	tr.last().emit(glasses.TypeMotion, glasses.Motion{})
+	tr.last().emit(glasses.TypeInput, glasses.Input{Kind: "tap"})
+	p.wait(t, "the input", func(f glasses.Frame) bool { return f.Type == glasses.TypeInput })
+	if took := time.Since(began); took < host.MaxPressure {
+		t.Errorf("the next frame arrived after %v, want %v", took, host.MaxPressure)
 	}
 }

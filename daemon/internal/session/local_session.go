@@ -13,6 +13,8 @@ import (
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/assistantscript"
 	"github.com/service-dev/service/glasses/broker"
+	"github.com/service-dev/service/glasses/host"
+	"github.com/service-dev/service/glasses/host/websocket"
 )
 
 const (
@@ -40,6 +42,7 @@ type localSession struct {
 	state     *stateFile
 	secret    *appSecret
 	transport *transport
+	controls  host.Controls[glasses.Result]
 	apps      appList
 	turns     turns
 	hardware  hardware
@@ -202,7 +205,7 @@ func (s *localSession) rowsWritten(batch []entry) {
 func (s *localSession) logBroken(err error) {
 	s.owner.log.Error("failed to write event log", "session", s.id, "err", err)
 	for _, a := range s.apps.all() {
-		a.peer.End(glasses.CloseStore, "the frame could not be stored; reconnect and send it again")
+		a.End(glasses.CloseStore, host.NotStored)
 	}
 	s.owner.restart(s)
 }
@@ -215,7 +218,7 @@ func (s *localSession) stop(code int, reason string) {
 	s.mu.Unlock()
 	apps := s.apps.all()
 	for _, a := range apps {
-		a.peer.End(code, reason)
+		a.End(websocket.Status(code), reason)
 	}
 	if !isLive {
 		return

@@ -96,7 +96,7 @@ func TestManager_HandsOverTheCommandsOfAKilledDaemon(t *testing.T) {
 			again := newLocal(t, dir, tr, nil)
 			back := start(t, again, LocalRequest{Project: "com.example.app"})
 			b, p := admit(t, again, back, new(int64))
-			if err := b.Replay(t.Context(), func(frame []byte) error { p.Send(frame, false, false); return nil }); err != nil {
+			if err := b.Replay(t.Context(), func(frame []byte) error { p.SendText(frame); return nil }); err != nil {
 				t.Fatal(err)
 			}
 			if res := p.result(t, "a-1"); !res.OK {

@@ -9,6 +9,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/broker"
+	"github.com/service-dev/service/glasses/host"
+	"github.com/service-dev/service/glasses/host/websocket"
 	"github.com/service-dev/service/internal/problem"
 )
 
@@ -19,8 +21,7 @@ const (
 	attachTimeout  = 20 * time.Second
 )
 
-// transport holds the connection to a session's glasses, which may be replaced, and the control frames without a
-// result.
+// transport holds the connection to a session's glasses, which may be replaced.
 type transport struct {
 	mu       sync.Mutex
 	glasses  backend.Glasses    // nil while none are attached
@@ -28,13 +29,10 @@ type transport struct {
 	attached chan struct{}      // closed while glasses are attached
 	failed   chan struct{}      // closed and replaced after each failed attempt
 	err      error              // of the last attempt
-	answers  map[string]chan glasses.Result
 }
 
 func newTransport() *transport {
-	return &transport{
-		attached: make(chan struct{}), failed: make(chan struct{}), answers: map[string]chan glasses.Result{},
-	}
+	return &transport{attached: make(chan struct{}), failed: make(chan struct{})}
 }
 
 // player returns the PeerID of the attached glasses, or broker.Nobody.
@@ -54,15 +52,11 @@ func (t *transport) attach(g backend.Glasses, end context.CancelFunc) {
 	close(t.attached)
 }
 
-// detach removes the glasses. Callers waiting for an answer get an error.
+// detach removes the glasses.
 func (t *transport) detach() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.glasses, t.attached = nil, make(chan struct{})
-	for _, answer := range t.answers {
-		close(answer)
-	}
-	clear(t.answers)
 }
 
 // fail records that an attempt to attach glasses failed with err.
@@ -101,13 +95,13 @@ func (t *transport) wait(ctx, life context.Context) error {
 }
 
 // send passes a frame to the glasses.
-func (t *transport) send(data []byte, binary bool) error {
+func (t *transport) send(m host.Message) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.glasses == nil {
 		return notConnected(noGlasses)
 	}
-	return t.glasses.Send(data, binary)
+	return t.glasses.Send(m.Data, m.Kind == websocket.Binary)
 }
 
 // setPanel sends attached glasses the settings of their panel. Later glasses receive them when they are attached.
@@ -117,31 +111,6 @@ func (t *transport) setPanel(p backend.PairPanel) {
 	if t.glasses != nil {
 		_ = t.glasses.SetPanel(p) // fails only while the glasses are being detached
 	}
-}
-
-// sendControl sends a control frame. Its result is sent to the returned channel, which is closed if the glasses
-// disconnect first.
-func (t *transport) sendControl(id string, data []byte, binary bool) (<-chan glasses.Result, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.glasses == nil {
-		return nil, notConnected("the session's glasses are not attached")
-	}
-	if t.glasses.Send(data, binary) != nil {
-		return nil, notConnected("the session's glasses were detached")
-	}
-	answer := make(chan glasses.Result, 1)
-	t.answers[id] = answer // mu is held, so a result that has already arrived waits for the channel
-	return answer, nil
-}
-
-// takeAnswer removes and returns the channel for the result of a control frame, or returns nil for any other result.
-func (t *transport) takeAnswer(id string) chan<- glasses.Result {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	answer := t.answers[id]
-	delete(t.answers, id)
-	return answer
 }
 
 // attachTransport keeps a pair of glasses attached. When their adapter exits, a new pair continues with the same state.
@@ -220,17 +189,15 @@ func (s *localSession) handOver() {
 	now := s.now()
 	s.broker.ExtendDeadlines(now)
 	for _, frame := range s.broker.HandOver(now, broker.Nobody, player) {
-		_ = s.transport.send(frame, false) // a command that cannot be sent times out
+		_ = s.transport.send(host.Text(frame)) // a command that cannot be sent times out
 	}
 }
 
 // sendStanding restores the standing state of the apps on the glasses. Without glasses it has no effect: the next pair
 // receives the state when it attaches. The caller holds mu.
 func (s *localSession) sendStanding() {
-	id := s.newID("ctl")
 	standing := broker.ForGlasses(s.state.read().Standing, len(s.apps.all()))
-	data := s.frame(glasses.SimStanding, id, standing)
-	_, _ = s.transport.sendControl(id, data, false) // the answer only updates the snapshot
+	_ = s.transport.send(host.Text(s.frame(glasses.SimStanding, host.NewControlID(), standing)))
 }
 
 // detached answers the commands that are waiting for the detached glasses.
@@ -238,6 +205,7 @@ func (s *localSession) detached(ctx context.Context, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.transport.detach()
+	s.controls.Close()
 	s.hardware.detach()
 	s.logStreams(s.streams.TakeAll())
 	if ctx.Err() == nil {
@@ -255,7 +223,7 @@ func (s *localSession) receive(ctx context.Context, g backend.Glasses) error {
 		if err != nil {
 			return err
 		}
-		s.handleGlasses(data, binary)
+		s.handleGlasses(ctx, data, binary)
 	}
 }
 
@@ -268,7 +236,7 @@ func (s *localSession) link() string {
 }
 
 func (s *localSession) publishLink() {
-	s.apps.send(s.frame(glasses.TypeLink, s.newID("link"), glasses.LinkState{State: s.link()}), false, false)
+	s.apps.send(host.Text(s.frame(glasses.TypeLink, s.newID("link"), glasses.LinkState{State: s.link()})))
 }
 
 func notConnected(message string) error {

@@ -7,8 +7,11 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // deafGlasses have disconnected, but their stream has not ended yet.
@@ -22,14 +25,12 @@ func (deafGlasses) SetPanel(backend.PairPanel) error { return errors.New("the pi
 
 func (deafGlasses) Close() error { return nil }
 
-func TestSendControl_ForgetsWhatWasNotSent(t *testing.T) {
-	tr := newTransport()
-	tr.attach(deafGlasses{}, func() {})
-	if _, err := tr.sendControl("ctl-1", []byte(`{}`), false); err == nil {
-		t.Fatal("sendControl succeeded although the frame could not be sent")
-	}
-	if tr.takeAnswer("ctl-1") != nil {
-		t.Error("the transport waits for the answer to a frame that was not sent")
+func TestAsk_FailsIfFrameCannotBeSent(t *testing.T) {
+	s := &localSession{transport: newTransport(), state: &stateFile{clock: time.Now}}
+	s.transport.attach(deafGlasses{}, func() {})
+	var p *problem.Error
+	if _, err := s.ask(t.Context(), glasses.SimState, nil, nil); !errors.As(err, &p) || p.Code != problem.CodeNotConnected {
+		t.Errorf("ask: %v, want not_connected", err)
 	}
 }
 

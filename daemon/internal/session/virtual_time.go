@@ -7,6 +7,7 @@ import (
 
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/broker"
+	"github.com/service-dev/service/glasses/host"
 	"github.com/service-dev/service/internal/problem"
 )
 
@@ -34,15 +35,19 @@ func newTurns() turns { return turns{operation: newLock(), exchange: newLock()} 
 
 // ask sends one control frame and waits for its result.
 func (s *localSession) ask(ctx context.Context, typ string, payload any, media []byte) (glasses.Result, error) {
-	id := s.newID("ctl")
-	f := glasses.Frame{Type: typ, ID: id, At: s.state.nowMs(), Payload: broker.Payload(payload)}
-	data, err := controlFrame(f, media)
-	if err != nil {
-		return glasses.Result{}, err
+	id, raw := host.NewControlID(), broker.Payload(payload)
+	if string(raw) == "null" {
+		raw = json.RawMessage("{}")
 	}
-	answer, err := s.transport.sendControl(id, data, media != nil)
+	m, err := host.ControlFrame(typ, id, s.state.nowMs(), raw, media)
 	if err != nil {
-		return glasses.Result{}, err
+		return glasses.Result{}, invalid("the control frame cannot be sent: "+err.Error(),
+			"Send a JSON object, and a smaller file.")
+	}
+	answer := s.controls.Expect(id)
+	defer s.controls.Take(id)
+	if s.transport.send(m) != nil {
+		return glasses.Result{}, notConnected("the session's glasses are not attached")
 	}
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
@@ -53,27 +58,11 @@ func (s *localSession) ask(ctx context.Context, typ string, payload any, media [
 		}
 		return res, nil
 	case <-ctx.Done():
-		s.transport.takeAnswer(id)
 		return glasses.Result{}, &problem.Error{
 			Code: problem.CodeTimeout, Message: "the glasses did not answer in time", Retryable: true,
 			FixHint: "Repeat the call; if that does not help, close the session and open another.",
 		}
 	}
-}
-
-func controlFrame(f glasses.Frame, media []byte) (data []byte, err error) {
-	if string(f.Payload) == "null" {
-		f.Payload = json.RawMessage("{}")
-	}
-	if media != nil {
-		data, err = glasses.EncodeBinary(f, media)
-	} else if data, err = f.Encode(); len(data) > glasses.MaxFrame {
-		return nil, invalid("the payload exceeds the size limit of a frame", "Send less per call.")
-	}
-	if err != nil {
-		return nil, invalid("the payload cannot be sent: "+err.Error(), "Send a JSON object, and a smaller file.")
-	}
-	return data, nil
 }
 
 // step advances the glasses to the next scheduled event, but not beyond `to`. It returns after the event was relayed.
@@ -182,7 +171,7 @@ func (a *App) askBarrier(ctx context.Context) (calls int, ok bool) {
 	a.mu.Lock()
 	a.barriers[id] = answered
 	a.mu.Unlock()
-	a.peer.Send(a.session.frame(glasses.TypeBarrier, id, struct{}{}), false, false)
+	a.SendText(a.session.frame(glasses.TypeBarrier, id, struct{}{}))
 	select {
 	case calls = <-answered:
 		return calls, true
