@@ -20,7 +20,7 @@ func (s *liveSession) handle(ctx context.Context, c *conn, m host.Message) {
 	}
 	f, err := broker.Admit(sender, m.Data)
 	if f.Type != glasses.TypeMotion && f.Type != glasses.TypeBarrier { // neither a stream nor an ignored frame
-		s.hub.wait(s.limits, sender)
+		s.hub.wait(s.rates, sender)
 	}
 	switch {
 	case err != nil:

@@ -85,11 +85,11 @@ type Hub struct {
 	life     context.Context // ends when the hub closes
 	end      context.CancelFunc
 
-	mu          sync.Mutex
-	live        map[string]*liveSession
-	savedLimits map[string]*rateLimits // limits of sessions without peers
-	closing     bool
-	serving     sync.WaitGroup // goroutines of peers, and holds on sessions
+	mu         sync.Mutex
+	live       map[string]*liveSession
+	savedRates map[string]*host.Rates // of sessions without peers
+	closing    bool
+	serving    sync.WaitGroup // goroutines of peers, and holds on sessions
 }
 
 // New returns a hub. It writes rows only while Serve runs.
@@ -114,7 +114,7 @@ func New(o Options) *Hub {
 	life, end := context.WithCancel(context.Background())
 	return &Hub{
 		Options: o, queue: make(chan entry, o.QueueSize), life: life, end: end,
-		live: map[string]*liveSession{}, savedLimits: map[string]*rateLimits{},
+		live: map[string]*liveSession{}, savedRates: map[string]*host.Rates{},
 		group: host.NewGroup(broker.Bounds{
 			Frames: o.OutboxSize, Bytes: maxQueued, StreamFrames: maxStreamFrames, StreamBytes: maxStreamBytes,
 		}, o.Logger),
@@ -213,7 +213,7 @@ func (h *Hub) hold(sessionID string) (*liveSession, bool) {
 	s := h.live[sessionID]
 	if s == nil {
 		s = newLiveSession(h, strings.Clone(sessionID)) // a clone, because id may be part of a larger request
-		h.restoreLimits(s)
+		h.restoreRates(s)
 		h.live[sessionID] = s
 	}
 	s.holders++
@@ -226,7 +226,7 @@ func (h *Hub) release(s *liveSession) {
 	defer h.mu.Unlock()
 	if s.holders--; s.holders == 0 {
 		delete(h.live, s.id)
-		h.saveLimits(s)
+		h.saveRates(s)
 	}
 	h.serving.Done()
 }

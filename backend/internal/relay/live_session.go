@@ -30,7 +30,7 @@ type liveSession struct {
 	id      string
 	holders int       // guarded by Hub.mu
 	checked time.Time // when the session was last known to be open; guarded by Hub.mu
-	limits  *rateLimits
+	rates   *host.Rates
 
 	// mu orders publishing, queueing and attaching.
 	mu       sync.Mutex
@@ -57,7 +57,7 @@ type liveSession struct {
 
 func newLiveSession(h *Hub, id string) *liveSession {
 	return &liveSession{
-		hub: h, id: id, checked: time.Now(), limits: &rateLimits{}, state: &freshState,
+		hub: h, id: id, checked: time.Now(), rates: &host.Rates{}, state: &freshState,
 		isSaved: true,
 		broker: broker.New(broker.Options{
 			Recent: maxRecent, CommandWait: h.CommandWait,

@@ -24,7 +24,7 @@ func (h *Hub) runMaintenance(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		h.dropFullLimits()
+		h.dropFullRates()
 		var beat []byte
 		if now := time.Now(); now.Sub(lastBeat) >= h.BeatEvery*9/10 {
 			lastBeat, beat = now, h.frame(glasses.TypeBeat, "", struct{}{})

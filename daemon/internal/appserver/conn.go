@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/host"
@@ -24,10 +22,9 @@ const (
 
 // conn is one app's connection.
 type conn struct {
-	peer    host.Peer
-	server  *Server
-	app     *session.App
-	limiter *rate.Limiter
+	peer   host.Peer
+	server *Server
+	app    *session.App
 
 	ctx    context.Context // of handling one frame; ends with the connection
 	cancel context.CancelFunc
@@ -42,12 +39,9 @@ func (c *conn) cut() {
 	c.peer.Drop()
 }
 
-// Handle passes a frame to the session (host.Handler). Frames of an app that sends too fast are handled more slowly;
-// none are lost.
+// Handle passes a frame to the session (host.Handler).
 func (c *conn) Handle(m host.Message) {
-	if c.limiter.Wait(c.ctx) == nil {
-		c.app.Handle(c.ctx, bytes.Clone(m.Data), m.Kind == websocket.Binary) // the session keeps commands
-	}
+	c.app.Handle(c.ctx, bytes.Clone(m.Data), m.Kind == websocket.Binary) // the session keeps commands
 }
 
 // Gone detaches the app (host.Handler).
@@ -80,7 +74,7 @@ func (s *Server) serveApp(rw http.ResponseWriter, r *http.Request) {
 		s.wg.Done()
 		return // Accept has sent the response
 	}
-	c := &conn{server: s, limiter: rate.NewLimiter(rate.Limit(s.o.FrameRate), s.o.FrameRate)}
+	c := &conn{server: s}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	s.group.Init(&c.peer, ws, c, glasses.MaxFrame)
 	id := r.PathValue("id")

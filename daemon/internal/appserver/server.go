@@ -51,7 +51,6 @@ type Options struct {
 	PingEvery  time.Duration // 8 s; the app is disconnected if no pong arrives within the same time
 	OutboxSize int           // limit on frames queued for one app; 4096, and a quarter of that for stream frames
 	OutboxMax  int           // limit on bytes of all queued frames; 32 MiB, of which stream frames may use a quarter
-	FrameRate  int           // frames read from one app per second, and the largest burst; 2000
 
 	// Probe returns an error if the owner of a connection cannot be determined. If it is nil, the server asks the
 	// system; tests set it.
@@ -83,7 +82,6 @@ func New(o Options) *Server {
 	o.PingEvery = cmp.Or(o.PingEvery, 8*time.Second)
 	o.OutboxSize = cmp.Or(o.OutboxSize, 4096)
 	o.OutboxMax = cmp.Or(o.OutboxMax, 32<<20)
-	o.FrameRate = cmp.Or(o.FrameRate, 2000)
 	s := &Server{o: o, group: host.NewGroup(broker.Bounds{
 		Frames: o.OutboxSize, Bytes: o.OutboxMax, StreamFrames: o.OutboxSize / 4, StreamBytes: o.OutboxMax / 4,
 	}, o.Log)}

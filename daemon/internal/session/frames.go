@@ -8,6 +8,9 @@ import (
 	"github.com/service-dev/service/glasses/host"
 )
 
+// appRate is the rate of all apps of a session together.
+var appRate = host.Rate{PerSecond: 2000, Burst: 2000}
+
 // Handle handles one frame from the app. It passes raw to the glasses unchanged to keep unknown fields. It returns
 // after the frame has been sent and, in virtual time, after the glasses have handled it.
 func (a *App) Handle(ctx context.Context, raw []byte, binary bool) {
@@ -20,12 +23,13 @@ func (a *App) Handle(ctx context.Context, raw []byte, binary bool) {
 		return
 	}
 	f, err := broker.Admit(glasses.SenderApp, raw)
-	if err != nil {
-		a.refuse(f.ID, err)
+	if err == nil && f.Type == glasses.TypeBarrier {
+		a.barrierAnswered(f)
 		return
 	}
-	if f.Type == glasses.TypeBarrier {
-		a.barrierAnswered(f)
+	s.rates.Wait(ctx, glasses.SenderApp, appRate)
+	if err != nil {
+		a.refuse(f.ID, err)
 		return
 	}
 	if s.turns.exchange.take(ctx) != nil {

@@ -43,6 +43,7 @@ type localSession struct {
 	secret    *appSecret
 	transport *transport
 	controls  host.Controls[glasses.Result]
+	rates     host.Rates
 	apps      appList
 	turns     turns
 	hardware  hardware

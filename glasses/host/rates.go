@@ -1,0 +1,57 @@
+package host
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/service-dev/service/glasses"
+)
+
+// Rate is a limit on frames. Frames are never refused: those over the limit wait in their connection.
+type Rate struct {
+	PerSecond int
+	Burst     int
+}
+
+// Rates limits the frames of a session's apps, and separately the frames of its glasses, because results must not wait
+// behind the commands they answer. The limits belong to the session: reconnecting allows no new burst.
+type Rates struct {
+	mu            sync.Mutex
+	apps, glasses time.Time // times at which the whole burst is available again
+}
+
+// Wait uses one frame of the sender's rate. It waits while the sender is over the rate, and returns early when ctx ends.
+func (r *Rates) Wait(ctx context.Context, sender string, rate Rate) {
+	delay := r.reserve(time.Now(), sender, rate)
+	if delay <= 0 {
+		return
+	}
+	select {
+	case <-time.After(delay):
+	case <-ctx.Done():
+	}
+}
+
+// reserve returns how long the next frame must wait.
+func (r *Rates) reserve(now time.Time, sender string, rate Rate) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	full := &r.glasses
+	if sender == glasses.SenderApp {
+		full = &r.apps
+	}
+	if full.Before(now) {
+		*full = now
+	}
+	interval := time.Second / time.Duration(rate.PerSecond)
+	*full = full.Add(interval)
+	return full.Sub(now) - time.Duration(rate.Burst)*interval
+}
+
+// IsFull reports whether both bursts are available, so that new Rates would allow just as much.
+func (r *Rates) IsFull(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.apps.After(now) && !r.glasses.After(now)
+}
