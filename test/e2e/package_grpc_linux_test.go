@@ -190,8 +190,18 @@ func TestGRPCPackage_UpgradesUnderWork(t *testing.T) {
 			fmt.Sprintf("use the servicectl of version %s, or, after a downgrade, run `kill %d`: connected agents continue "+
 				"with the installed version", after, pid))
 	}
+	// The older program cannot revoke the link, and deletes nothing, because it cannot stop the daemon either.
+	if out, errs, exit := w.ctl("uninstall", "--purge", "--yes"); exit != 2 ||
+		!strings.Contains(errs, "stop the daemon: this program is too old for the running daemon") {
+		t.Errorf("uninstall --purge: exit %d, want 2 and the reason: %s%s", exit, out, errs)
+	}
 	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil || !waitGone(pid, 30*time.Second) {
 		t.Fatalf("the daemon was not ended: %v", err)
 	}
 	u.check(t, before)
+
+	mustDpkg(t, "-i", os.Getenv(newDeb))
+	if out, errs, exit := w.ctl("uninstall", "--purge", "--yes", "--json"); !strings.Contains(out, `"link": "revoked"`) {
+		t.Errorf("uninstall --purge with the old daemon: exit %d, want the link revoked: %s%s", exit, out, errs)
+	}
 }
