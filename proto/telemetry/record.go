@@ -2,9 +2,10 @@ package telemetry
 
 import (
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -22,36 +23,78 @@ type Record struct {
 
 // Record checks an event, except for the rules that depend on its time of arrival, and returns its record.
 func (e Event) Record() (Record, error) {
-	var r Record
+	raw := rawEvent{id: []byte(e.ID), at: []byte(e.At), name: []byte(e.Name)}
+	for _, name := range slices.Sorted(maps.Keys(e.Fields)) {
+		raw.fields = append(raw.fields, rawField{[]byte(name), e.Fields[name]})
+	}
+	return raw.record()
+}
+
+// rawEvent is an event that has not been checked.
+type rawEvent struct {
+	id, at, name []byte
+	fields       []rawField
+}
+
+// rawField is a field of an event, with its value as JSON.
+type rawField struct{ name, value []byte }
+
+// record returns an error unless the event and its fields are in the list.
+func (e rawEvent) record() (r Record, err error) {
 	var ok bool
-	if r.ID, ok = idOf(e.ID); !ok {
+	if r.ID, ok = idOf(string(e.id)); !ok {
 		return r, errors.New("the id is not a canonical UUID of version 7")
 	}
-	if r.At, ok = atOf(e.At); !ok {
+	if r.At, ok = atOf(string(e.at)); !ok {
 		return r, fmt.Errorf("the time is not of the form %s", AtLayout)
 	}
-	if err := e.Check(); err != nil {
-		return r, err
+	d, ok := described[string(e.name)]
+	if !ok {
+		return r, fmt.Errorf("unknown event %q", cut(string(e.name)))
 	}
-	r.Name = e.Name
-	r.Fields = append(r.Fields, '{')
-	for _, f := range described[e.Name].Fields {
-		value, ok := e.Fields[f.Name]
-		if !ok {
-			continue
-		}
-		if f.Kind != Number {
-			s, _ := text(value)
-			value = json.RawMessage(`"` + s + `"`) // without unnecessary escapes: Check accepts only plain words
-		}
-		if len(r.Fields) > 1 {
+	r.Name = d.Name
+	r.Fields = append(make([]byte, 0, len("{}")+len(e.fields)*usualField), '{')
+	seen := 0 // a bit for each field of the description
+	for i, one := range e.fields {
+		f := d.field(one.name)
+		switch {
+		case f < 0:
+			return r, fmt.Errorf("%s has no field %q", r.Name, cut(string(one.name)))
+		case seen&(1<<f) != 0:
+			return r, fmt.Errorf("%s: %s occurs twice", r.Name, one.name)
+		case i > 0:
 			r.Fields = append(r.Fields, ',')
 		}
-		r.Fields = append(r.Fields, `"`+f.Name+`":`...)
-		r.Fields = append(r.Fields, value...)
+		seen |= 1 << f
+		if r.Fields, err = d.Fields[f].appendTo(r.Fields, one.value); err != nil {
+			return r, fmt.Errorf("%s: %s: %w", r.Name, one.name, err)
+		}
 	}
 	r.Fields = append(r.Fields, '}')
 	return r, nil
+}
+
+// usualField is the usual length of a field with its name, in bytes.
+const usualField = 24
+
+// appendTo appends the field with a value to a JSON object, or returns an error if the value is not valid.
+func (f Field) appendTo(object, value []byte) ([]byte, error) {
+	object = append(object, '"')
+	object = append(object, f.Name...)
+	object = append(object, `":`...)
+	if f.Kind == Number {
+		if !isNumber(string(value)) {
+			return nil, errors.New("not an integer from 0 to 2^53")
+		}
+		return append(object, value...), nil
+	}
+	s, ok := text(value)
+	if !ok || !Fits(f.Kind, string(s)) {
+		return nil, fmt.Errorf("not a %s of at most %d bytes", f.Kind, MaxWord)
+	}
+	object = append(object, '"') // without unnecessary escapes: Fits accepts only plain words
+	object = append(object, s...)
+	return append(object, '"'), nil
 }
 
 // idOf parses a canonical UUID of version 7.

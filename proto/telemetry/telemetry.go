@@ -6,8 +6,6 @@ package telemetry
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/service-dev/service/internal/secretscan"
@@ -137,49 +135,19 @@ type Batch struct {
 	Dropped int64 `json:"dropped,omitempty"`
 }
 
-// Check returns an error unless the event's name and fields are in the list. Both ends use it.
-func (e Event) Check() error {
-	d, ok := described[e.Name]
-	if !ok {
-		return fmt.Errorf("unknown event %q", cut(e.Name))
-	}
-	for name, value := range e.Fields {
-		f := d.field(name)
-		if f < 0 {
-			return fmt.Errorf("%s has no field %q", e.Name, cut(name))
-		}
-		if err := d.Fields[f].check(value); err != nil {
-			return fmt.Errorf("%s: %s: %w", e.Name, name, err)
-		}
-	}
-	return nil
-}
-
 // field returns the index of a field, or -1.
-func (d *Description) field(name string) int {
-	return slices.IndexFunc(d.Fields, func(f Field) bool { return f.Name == name })
+func (d *Description) field(name []byte) int {
+	return slices.IndexFunc(d.Fields, func(f Field) bool { return f.Name == string(name) })
 }
 
-func (f Field) check(value json.RawMessage) error {
-	switch f.Kind {
-	case Number:
-		if !isNumber(string(value)) {
-			return errors.New("not an integer from 0 to 2^53")
-		}
-	default:
-		if s, ok := text(value); !ok || !Fits(f.Kind, s) {
-			return fmt.Errorf("not a %s of at most %d bytes", f.Kind, MaxWord)
-		}
-	}
-	return nil
-}
-
-// text returns the value of a JSON string.
-func text(value json.RawMessage) (s string, ok bool) {
+// text returns the value of a JSON string, or an empty one for null. Only an escape requires a copy.
+func text(value []byte) (s []byte, ok bool) {
 	if n := len(value); n >= 2 && value[0] == '"' && bytes.IndexByte(value, '\\') < 0 {
-		return string(value[1 : n-1]), true
+		return value[1 : n-1], true
 	}
-	return s, json.Unmarshal(value, &s) == nil
+	var unescaped string
+	err := json.Unmarshal(value, &unescaped)
+	return []byte(unescaped), err == nil
 }
 
 // isNumber reports whether JSON is an integer from 0 to 2^53 without sign, fraction, exponent or leading zero.

@@ -19,7 +19,7 @@ func event(name, fields string) Event {
 	return e
 }
 
-func TestCheck(t *testing.T) {
+func TestRecord(t *testing.T) {
 	for _, c := range []struct {
 		name, fields string
 		wrong        string // part of the error; empty if the event is valid
@@ -51,7 +51,7 @@ func TestCheck(t *testing.T) {
 		{"keyboard.typed", "", `unknown event "keyboard.typed"`},
 		{"", "", "unknown event"},
 	} {
-		err := event(c.name, c.fields).Check()
+		_, err := event(c.name, c.fields).Record()
 		if said := fmt.Sprint(err); (err == nil) != (c.wrong == "") || !strings.Contains(said, c.wrong) &&
 			c.wrong != "" {
 			t.Errorf("%s %s: got error %v, want %q", c.name, c.fields, err, c.wrong)
@@ -98,7 +98,7 @@ func TestRecordRefuses(t *testing.T) {
 }
 
 // A client name or version that contains a credential is neither sent nor accepted.
-func TestCheck_NamesAndVersions(t *testing.T) {
+func TestRecord_NamesAndVersions(t *testing.T) {
 	token := "aGVsbG8td29ybGQtdGhpcy1pcy1hLXRlc3QtdG9rZW4wMDEyMzQ"
 	for _, c := range []struct {
 		field string
@@ -119,8 +119,8 @@ func TestCheck_NamesAndVersions(t *testing.T) {
 	} {
 		for _, text := range c.texts {
 			fields := fmt.Sprintf(`{%q:%q}`, c.field, text)
-			if err := event(ToolCalled, fields).Check(); (err == nil) != c.good {
-				t.Errorf("Check of %s: got %v, want valid %v", fields, err, c.good)
+			if _, err := event(ToolCalled, fields).Record(); (err == nil) != c.good {
+				t.Errorf("record with fields %s: got %v, want valid %v", fields, err, c.good)
 			}
 		}
 	}

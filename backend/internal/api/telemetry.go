@@ -1,9 +1,7 @@
 package api
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -59,17 +57,20 @@ func (a *API) uploadTelemetry(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	records, rejected, dropped, err := telemetryRecords(data)
-	if err != nil {
-		return nil, err
+	batch, err := wire.Decode(data)
+	switch {
+	case errors.Is(err, wire.ErrTooMany):
+		return nil, invalidRequest(err.Error(), "Send it in parts.")
+	case err != nil:
+		return nil, invalidBody(err.Error())
 	}
-	if wait := a.events.TakeN(a.ClientIP(c.Request), len(records)); wait > 0 {
+	if wait := a.events.TakeN(a.ClientIP(c.Request), len(batch.Records)); wait > 0 {
 		return nil, tooMany(wait)
 	}
-	if dropped > 0 { // the statistics are missing these events
-		a.Log.InfoContext(c.Context(), "install dropped events before sending them", "events", dropped)
+	if batch.Dropped > 0 { // the statistics are missing these events
+		a.Log.InfoContext(c.Context(), "install dropped events before sending them", "events", batch.Dropped)
 	}
-	done, err := a.Telemetry.Ingest(c.Context(), install, records)
+	done, err := a.Telemetry.Ingest(c.Context(), install, batch.Records)
 	if errors.Is(err, telemetry.ErrFull) {
 		return nil, &problem.Error{Code: problem.CodeUnavailable, Message: err.Error(), FixHint: "Send them later.",
 			RetryAfter: retryWhenFull}
@@ -79,41 +80,7 @@ func (a *API) uploadTelemetry(c *call) (any, error) {
 	}
 	c.status = http.StatusAccepted
 	return backendapi.TelemetryReceipt{Accepted: int64(done.Accepted), Duplicates: int64(done.Duplicates),
-		Rejected: int64(done.Rejected + rejected)}, nil
-}
-
-// telemetryRecords decodes a batch. It counts invalid events as rejected.
-func telemetryRecords(data []byte) (records []wire.Record, rejected int, dropped int64, err error) {
-	if n := bytes.Count(data, []byte("{")); n > 4*wire.MaxBatch {
-		return nil, 0, 0, tooManyUploaded() // limits the memory used to decode it
-	}
-	var b wire.Batch
-	if err := decodeBytes(data, &b); err != nil {
-		return nil, 0, 0, err
-	}
-	if b.Events == nil {
-		return nil, 0, 0, invalidBody("the field events is missing")
-	}
-	if len(b.Events) > wire.MaxBatch {
-		return nil, 0, 0, tooManyUploaded()
-	}
-	if b.Dropped < 0 {
-		return nil, 0, 0, invalidBody("the field dropped must not be below 0")
-	}
-	records = make([]wire.Record, 0, len(b.Events))
-	for _, e := range b.Events {
-		r, err := e.Record()
-		if err != nil {
-			rejected++
-			continue
-		}
-		records = append(records, r)
-	}
-	return records, rejected, b.Dropped, nil
-}
-
-func tooManyUploaded() error {
-	return invalidRequest(fmt.Sprintf("the batch contains more than %d events", wire.MaxBatch), "Send it in parts.")
+		Rejected: int64(done.Rejected + batch.Rejected)}, nil
 }
 
 // purgeTelemetry serves DELETE /api/telemetry.

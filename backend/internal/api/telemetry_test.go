@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -233,41 +232,4 @@ func TestTelemetry_RefusesEventsWhenFull(t *testing.T) {
 	}
 	w.call("DELETE", backendapi.PathTelemetry, "", backendapi.HeaderInstallID, installID).is(http.StatusOK)
 	w.upload(batchOf(w.used(wire.Linked, ""))).receipt(1, 0, 0)
-}
-
-// FuzzTelemetryBody checks that no body causes a panic, that accepted events are in the event list and within its
-// limits, and that reformatted JSON gets the same response.
-func FuzzTelemetryBody(f *testing.F) {
-	const event = `{"id":"01939d3a-6a53-7c4e-8f00-0123456789ab","at":"2026-01-02T03:04:05.678Z","name":"tool.called","fields":{"tool":"a","durationMs":3}}`
-	for _, seed := range []string{batchOf(), batchOf(event), batchOf(event, event), batchOf(`{"id":1}`), batchOf(`null`),
-		`{"events":null}`, `null`, `[`, `{}`, batchOf(strings.Replace(event, `"tool":"a"`, `"tool":"a","tool":"b"`, 1)),
-		`{"events":[{"fields":{"a":{"b":[]}}}]}`} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		records, rejected, dropped, err := telemetryRecords(body)
-		if err != nil {
-			return
-		}
-		if s := strings.TrimSpace(string(body)); s == "null" || s == "{}" {
-			t.Fatalf("%q was accepted, want a refusal", body)
-		}
-		if rejected < 0 || dropped < 0 || len(records)+rejected > wire.MaxBatch {
-			t.Fatalf("%q: got %d records and %d rejected, more than a batch may have", body, len(records), rejected)
-		}
-		for _, r := range records {
-			if _, known := wire.Of(r.Name); !known || !json.Valid(r.Fields) || len(r.Fields) > 1024 {
-				t.Fatalf("%q: invalid event %s with fields %q was accepted", body, r.Name, r.Fields)
-			}
-		}
-		var spaced bytes.Buffer
-		if json.Indent(&spaced, body, "", " ") != nil {
-			t.Fatalf("accepted, but not valid JSON: %q", body)
-		}
-		again, rejectedAgain, droppedAgain, err := telemetryRecords(spaced.Bytes())
-		if err != nil || len(again) != len(records) || rejectedAgain != rejected || droppedAgain != dropped {
-			t.Fatalf("%q: got %d records, %d rejected, %d dropped (error %v) after reformatting, want no change", body,
-				len(again), rejectedAgain, droppedAgain, err)
-		}
-	})
 }

@@ -167,7 +167,7 @@ func TestOnlyListedFieldsAreWritten(t *testing.T) {
 		t.Fatalf("logged %v, uploaded %v; want the same single event", events, w.events())
 	}
 	for _, e := range []telemetry.Event{events[0], w.events()[0]} {
-		if err := e.Check(); err != nil {
+		if _, err := e.Record(); err != nil {
 			t.Error(err)
 		}
 		if string(e.Fields["client"]) != `"Claude Code"` || string(e.Fields["durationMs"]) != "12" ||
