@@ -9,13 +9,12 @@ import (
 
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/glasses"
-	"github.com/service-dev/service/glasses/broker"
 	"github.com/service-dev/service/glasses/host"
 	"github.com/service-dev/service/glasses/host/websocket"
 )
 
 const (
-	replayPage = 200 // rows per read during a replay
+	readPage = 200 // rows per read of the log
 
 	// Limits on the replay for a page without a cursor: the latest pageRows rows, or as many pages of them as contain
 	// pageBytes of payload. Commands for the glasses wait for the replay, so it must be short even on a slow network.
@@ -28,7 +27,7 @@ const (
 func (h *Hub) ServeApp(rw http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	// The secret in hello authorises the app, so any origin is allowed: apps run in browsers on any site.
-	h.takeOver(rw, r, []string{websocket.AnyOrigin}, toApps, func(c *conn) bool {
+	h.takeOver(rw, r, []string{websocket.AnyOrigin}, false, func(c *conn) bool {
 		hello, frame, ok := c.ReadHello(h.life, h.HelloWait)
 		if !ok {
 			return false
@@ -37,9 +36,9 @@ func (h *Hub) ServeApp(rw http.ResponseWriter, r *http.Request) {
 			h.refuse(c, err)
 			return false
 		}
-		c.app, c.isBack, c.takesTokens = hello.App, hello.Since != nil, hello.Gateway
+		c.SetHello(hello)
 		return h.attach(c, id, func(ctx context.Context, stored sessions.Session, s *liveSession) error {
-			return s.greetApp(ctx, c, stored, frame.ID, hello.Since)
+			return s.greetApp(ctx, c, stored, frame.ID)
 		})
 	})
 }
@@ -63,7 +62,7 @@ func (h *Hub) ServePage(
 	if err != nil || since < 0 {
 		since = -1
 	}
-	h.takeOver(rw, r, []string{h.SiteOrigin}, toPages, func(c *conn) bool {
+	h.takeOver(rw, r, []string{h.SiteOrigin}, true, func(c *conn) bool {
 		c.isSignedIn = isSignedIn
 		return h.attach(c, sessionID, func(ctx context.Context, stored sessions.Session, s *liveSession) error {
 			return s.greetPage(ctx, c, stored, since)
@@ -74,7 +73,7 @@ func (h *Hub) ServePage(
 // takeOver upgrades a request and continues in a new goroutine, so that net/http can free the memory of the request.
 // attach returns false after it has closed the connection.
 func (h *Hub) takeOver(
-	rw http.ResponseWriter, r *http.Request, origins []string, to audience, attach func(*conn) bool,
+	rw http.ResponseWriter, r *http.Request, origins []string, isPage bool, attach func(*conn) bool,
 ) {
 	ws, err := websocket.Accept(rw, r, origins...)
 	if err != nil {
@@ -84,8 +83,8 @@ func (h *Hub) takeOver(
 		ws.Close(glasses.CloseRestart, host.Restarts)
 		return
 	}
-	c, binaryLimit := &conn{to: to}, glasses.MaxFrame
-	if to == toPages {
+	c, binaryLimit := &conn{isPage: isPage}, glasses.MaxFrame
+	if isPage {
 		binaryLimit = glasses.MaxBinary
 	}
 	h.group.Init(&c.Peer, ws, c, binaryLimit)
@@ -136,14 +135,6 @@ func (h *Hub) attach(
 		h.release(s)
 		return false
 	}
-	s.mu.Lock()
-	if c.to == toPages {
-		s.announce(ctx, c.to, glasses.RowGlassesAttached, struct{}{})
-	} else {
-		s.takeOverTranscription(ctx, c.isBack)
-		s.announce(ctx, c.to, glasses.RowAppAttached, c.app)
-	}
-	s.mu.Unlock()
 	if err := greet(ctx, stored, s); err != nil {
 		c.leave()
 		return false
@@ -158,35 +149,27 @@ func (c *conn) leave() {
 	s, ctx := c.session, context.Background()
 	defer s.hub.release(s)
 	c.Finish()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.removePeer(c)
-	if c.to == toApps {
-		s.announce(ctx, c.to, glasses.RowAppDetached, c.app)
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.hub.conns.Add(-1)
+	if !c.isPage {
+		s.Detach(ctx, c)
+		s.sendPeers()
 		return
 	}
+	s.pages.Remove(c)
+	s.electPlayer()
 	s.handOver(c)
-	s.announce(ctx, c.to, glasses.RowGlassesDetached, struct{}{})
+	s.announcePage(ctx, glasses.RowGlassesDetached)
 }
 
-func (s *liveSession) greetApp(
-	ctx context.Context, c *conn, stored sessions.Session, helloID string, since *int64,
-) error {
-	model, _ := glasses.Model(stored.DeviceModel)
-	state := s.glassesForApp()
-	welcome := glasses.Welcome{
-		SessionID: s.id, DeviceModel: model, Link: state.Link, LastSeq: stored.LastSeq, Glasses: state,
-		Truncated: since != nil && *since < stored.FirstSeq-1, Gateway: s.newGateway(ctx, c),
-	}
-	if err := c.Greet(s.hub.frame(glasses.TypeWelcome, helloID, welcome)); err != nil || since == nil {
+func (s *liveSession) greetApp(ctx context.Context, c *conn, stored sessions.Session, helloID string) error {
+	rows := s.hub.rowsOf(stored)
+	welcome := s.Welcome(ctx, c, helloID, s.id, stored.DeviceModel, rows, s.glassesForApp())
+	if err := c.Greet(welcome); err != nil {
 		return err
 	}
-	return s.hub.replay(ctx, stored, *since, func(e glasses.Event) error {
-		if frame := broker.Replay(e); frame != nil {
-			return c.Greet(frame)
-		}
-		return nil
-	})
+	return s.Replay(ctx, c, rows, c.Greet)
 }
 
 func (s *liveSession) greetPage(ctx context.Context, c *conn, stored sessions.Session, since int64) error {
@@ -198,9 +181,9 @@ func (s *liveSession) greetPage(ctx context.Context, c *conn, stored sessions.Se
 		}
 	}
 	model, _ := glasses.Model(stored.DeviceModel)
-	s.mu.Lock()
+	s.Mu.Lock()
 	display, state := s.display, *s.state
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	welcome := glasses.PageWelcome{
 		SessionID: s.id, DeviceModel: model, LastSeq: stored.LastSeq, Display: display, Truncated: truncated,
 	}
@@ -211,7 +194,7 @@ func (s *liveSession) greetPage(ctx context.Context, c *conn, stored sessions.Se
 	if err := c.Greet(s.hub.frame(glasses.TypeWelcome, "", welcome)); err != nil {
 		return err
 	}
-	return s.hub.replay(ctx, stored, since, func(e glasses.Event) error {
+	return s.hub.rowsOf(stored).Replay(ctx, since, func(e glasses.Event) error {
 		return c.Greet(s.hub.frame(glasses.TypeRow, "", e))
 	})
 }
@@ -219,9 +202,9 @@ func (s *liveSession) greetPage(ctx context.Context, c *conn, stored sessions.Se
 // recent returns the cursor for a page that receives only the latest rows.
 func (h *Hub) recent(ctx context.Context, stored sessions.Session) (int64, error) {
 	oldest := max(stored.FirstSeq-1, stored.LastSeq-pageRows, 0)
-	since, size := max(stored.LastSeq-replayPage, oldest), 0
+	since, size := max(stored.LastSeq-readPage, oldest), 0
 	for end := stored.LastSeq; end > oldest; end = since {
-		from := max(end-replayPage, oldest)
+		from := max(end-readPage, oldest)
 		rows, err := h.Log.SessionEvents(ctx, stored.ID, from, int(end-from))
 		if err != nil {
 			return 0, err
@@ -252,31 +235,10 @@ func (h *Hub) refuse(c *conn, err error) {
 	}
 }
 
-// errTrimmed ends the attachment of a peer if rows were deleted during its replay. When the peer reconnects, its
-// welcome reports that the log was truncated.
-var errTrimmed = errors.New("rows beyond the quota were deleted while they were replayed")
-
-// replay sends the rows after since, up to the session's LastSeq; later rows are already in the peer's queue. It omits
-// rows that were deleted before the session was read; the welcome reports those as truncated.
-func (h *Hub) replay(ctx context.Context, stored sessions.Session, since int64, pass func(glasses.Event) error) error {
-	since = max(since, stored.FirstSeq-1)
-	for since < stored.LastSeq {
-		rows, err := h.Log.SessionEvents(ctx, stored.ID, since, replayPage)
-		if err != nil {
-			return err
-		}
-		if len(rows) == 0 || rows[0].Seq != since+1 {
-			return errTrimmed
-		}
-		for _, e := range rows {
-			if e.Seq > stored.LastSeq {
-				return nil
-			}
-			if err := pass(e); err != nil {
-				return err
-			}
-		}
-		since = rows[len(rows)-1].Seq
-	}
-	return nil
+// rowsOf returns the rows that are in the log when a peer attaches; later rows are in the peer's queue.
+func (h *Hub) rowsOf(stored sessions.Session) host.Rows {
+	return host.Rows{First: stored.FirstSeq, Last: stored.LastSeq,
+		Read: func(ctx context.Context, since int64, limit int) ([]glasses.Event, error) {
+			return h.Log.SessionEvents(ctx, stored.ID, since, limit)
+		}}
 }

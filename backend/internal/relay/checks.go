@@ -161,17 +161,14 @@ func (h *Hub) endClosed(ctx context.Context, batch []*liveSession) (stillOpen []
 // keepAlive ends pages whose user signed out, renews the tokens of apps, and extends an open session. If a slow store
 // prevents that, a later round extends the session.
 func (s *liveSession) keepAlive(ctx context.Context) {
-	s.peersMu.Lock()
-	pages := slices.Clone(s.pages)
-	s.peersMu.Unlock()
-	for _, c := range pages {
+	for _, c := range s.pages.All() {
 		c.checkSignedIn(ctx)
 	}
-	s.renewTokens(ctx, false)
-	if !s.mu.TryLock() {
+	s.RenewTokens(ctx, false)
+	if !s.Mu.TryLock() {
 		return
 	}
-	defer s.mu.Unlock()
+	defer s.Mu.Unlock()
 	if s.hub.Now().Sub(s.touched) >= touchEvery {
 		ctx, cancel := context.WithTimeout(ctx, checkTimeout) // other sessions are waiting for this round
 		defer cancel()

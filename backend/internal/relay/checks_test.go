@@ -53,11 +53,13 @@ func TestEnded_FindsPeerThatIsAttaching(t *testing.T) {
 	r.isLoaded = true
 	go func() {
 		for e := range h.queue {
-			close(e.flushed)
+			if e.flushed != nil {
+				close(e.flushed)
+			}
 		}
 	}()
 	defer close(h.queue)
-	if _, err := r.attach(t.Context(), &conn{session: r, to: toApps}); err != nil || !l.ended {
+	if _, err := r.attach(t.Context(), &conn{session: r}); err != nil || !l.ended {
 		t.Fatal(err)
 	}
 	if due := h.holdDue(time.Now().Add(-time.Hour)); len(due) != 1 {

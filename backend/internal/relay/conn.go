@@ -2,7 +2,6 @@ package relay
 
 import (
 	"context"
-	"time"
 
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/host"
@@ -18,20 +17,16 @@ const (
 // conn is one attached peer.
 type conn struct {
 	host.Peer
-	session *liveSession // set when it is attached
-	to      audience     // its side of the session
+	host.Attachment              // of an app
+	session         *liveSession // set when it is attached
+	isPage          bool
 	// isSignedIn reports, for a page, whether its user is still signed in.
 	isSignedIn func(context.Context) bool
-	app        glasses.AppInfo // set for an app
-	tokenEnds  time.Time       // when an app's token for the AI gateway expires; zero without one; guarded by peersMu
-	// takesTokens reports whether an app accepts new tokens for the AI gateway.
-	takesTokens bool
-	isBack      bool // the app attached again with its cursor
 }
 
 // sender returns the peer's name in the log.
 func (c *conn) sender() string {
-	if c.to == toPages {
+	if c.isPage {
 		return glasses.SenderGlasses
 	}
 	return glasses.SenderApp

@@ -74,7 +74,7 @@ func (s *liveSession) deliverControl(c *conn, f glasses.Frame) bool {
 		return false
 	}
 	answer := s.controls.Take(f.ID)
-	if answer == nil && s.isCommand(f.ID) {
+	if answer == nil && s.IsCommand(f.ID) {
 		return false // an app chose an ID with this prefix
 	}
 	if answer != nil {
@@ -82,12 +82,4 @@ func (s *liveSession) deliverControl(c *conn, f glasses.Frame) bool {
 	}
 	c.SendText(s.hub.frame(glasses.TypeAck, f.ID, glasses.Ack{ID: f.ID, Kind: glasses.KindResult}))
 	return true
-}
-
-// isCommand reports whether a command with this ID is still waiting for its result.
-func (s *liveSession) isCommand(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, ok := s.broker.Command(id)
-	return ok
 }

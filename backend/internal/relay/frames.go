@@ -3,7 +3,9 @@ package relay
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
+	"time"
 
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/broker"
@@ -37,9 +39,9 @@ func (s *liveSession) handleApp(ctx context.Context, c *conn, f glasses.Frame, r
 	if glasses.IsCommand(f.Type) {
 		raw = bytes.Clone(raw) // the broker keeps it until the result
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.perform(ctx, c, s.broker.FromApp(s.hub.Now(), s.player(), f, raw))
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	_ = s.Perform(ctx, c, s.Broker.FromApp(s.hub.Now(), s.player(), f, raw)) // SendCommand does not fail
 }
 
 func (s *liveSession) handlePage(ctx context.Context, c *conn, f glasses.Frame, m host.Message) {
@@ -49,28 +51,18 @@ func (s *liveSession) handlePage(ctx context.Context, c *conn, f glasses.Frame, 
 		return
 	case f.Type == glasses.TypeMotion:
 		if player == c.ID {
-			s.countStream(f.Type, len(f.Payload))
-			m.Stream = true
-			s.relayStream(c, m)
+			s.relayStream(c, f.Type, len(f.Payload), m)
 		}
 		return
 	}
 	raw := bytes.Clone(m.Data)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	outputs := s.broker.FromGlasses(s.hub.Now(), c.ID, player, f, raw)
-	s.perform(ctx, c, outputs)
-	if isNew := outputs[len(outputs)-1].Action == broker.Append; isNew && glasses.DropsApp(f.Type, f.Payload) {
-		s.peersMu.Lock()
-		defer s.peersMu.Unlock()
-		for _, app := range s.apps {
-			app.End(glasses.CloseRestart, glasses.DroppedByFault)
-		}
-	}
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	_ = s.FromGlasses(ctx, c, c.ID, player, f, raw) // the page has been told the reason
 }
 
 // handleBinary handles a binary frame from a page: part of a stream, or the media of the result that follows. It does
-// not lock mu, because it logs nothing and the frames of one page stay in order.
+// not lock Mu, because it logs nothing and the frames of one page stay in order.
 func (s *liveSession) handleBinary(c *conn, sender string, m host.Message) {
 	f, body, err := broker.AdmitBinary(sender, m.Data)
 	if err != nil {
@@ -80,17 +72,17 @@ func (s *liveSession) handleBinary(c *conn, sender string, m host.Message) {
 	if s.active.Load() != c {
 		return // a page that no longer acts as the glasses may still be sending a stream
 	}
-	m.Stream = f.Type != glasses.TypeMedia
-	if m.Stream {
-		s.countStream(f.Type, len(body))
+	if f.Type != glasses.TypeMedia {
+		s.relayStream(c, f.Type, len(body), m)
+	} else if relieved := s.Apps.Send(m); relieved != nil {
+		host.AwaitRelief(relieved, c.Leaves())
 	}
-	s.relayStream(c, m)
 }
 
 // relayStream sends a stream frame to the apps. If one of them cannot keep up, the page is delayed briefly before
 // frames are dropped.
-func (s *liveSession) relayStream(c *conn, m host.Message) {
-	if relieved := s.publish(toApps, m); relieved != nil {
+func (s *liveSession) relayStream(c *conn, typ string, size int, m host.Message) {
+	if relieved := s.RelayStream(typ, size, m); relieved != nil {
 		host.AwaitRelief(relieved, c.Leaves())
 	}
 }
@@ -99,44 +91,45 @@ func (s *liveSession) refuse(c *conn, id string, err error) {
 	c.SendText(broker.ErrorFrame(s.hub.Now(), id, err))
 }
 
-// perform carries out the broker's decisions about a frame. from is the sender of the frame, or nil if the decisions
-// concern no frame. The caller must hold mu.
-func (s *liveSession) perform(ctx context.Context, from *conn, outputs []broker.Output) {
-	for _, o := range outputs {
-		switch o.Action {
-		case broker.Refuse:
-			from.SendText(o.Data)
-		case broker.ToApps:
-			s.publish(toApps, host.Text(o.Data))
-		case broker.ToGlasses: // the page that acts as the glasses answers; the others only draw
-			s.publish(toPages, host.Text(o.Data))
-		case broker.Acknowledge: // the log finds the existing row and acknowledges it
-			s.appendRow(ctx, from, o.Row, false)
-		case broker.Append:
-			sender := from
-			if o.Row.Sender == glasses.SenderService {
-				sender = nil
-			}
-			s.applyResult(o.Answered)
-			if o.Row.Sender == glasses.SenderGlasses && o.Row.Kind == glasses.KindEvent {
-				s.applyEvent(ctx, o.Row.Type, o.Row.Payload)
-			}
-			s.appendRow(ctx, sender, o.Row, o.Answered != nil)
-			if o.Answered != nil {
-				s.logStreams(ctx, func(c *broker.StreamCounter) []glasses.StreamCount {
-					return c.TakeStopped(o.Answered.Type)
-				})
-			}
-		}
+// Now returns the current time (host.Host).
+func (s *liveSession) Now() time.Time { return s.hub.Now() }
+
+// Append applies a row to the session's state and queues it for the log (host.Host).
+func (s *liveSession) Append(
+	ctx context.Context, row glasses.Event, from host.Receiver, answered *broker.Command,
+) {
+	if row.ID == "" {
+		row.ID = "svc-" + rand.Text()
 	}
-	s.pending.Store(int64(s.broker.Pending()))
+	if answered != nil {
+		s.applyResult(answered)
+	} else if row.Sender == glasses.SenderGlasses && row.Kind == glasses.KindEvent {
+		s.applyEvent(ctx, row.Type, row.Payload)
+	}
+	s.appendRow(ctx, from, row, answered != nil)
 }
 
-// applyResult stores the effect of a successful command for peers that attach later. The caller must hold mu.
-func (s *liveSession) applyResult(answered *broker.Command) {
-	if answered == nil {
-		return
+// Acknowledge queues the row again: the log finds the existing row (host.Host).
+func (s *liveSession) Acknowledge(ctx context.Context, row glasses.Event, to host.Receiver) {
+	s.appendRow(ctx, to, row, false)
+}
+
+// SendCommand sends a command to every page: the page that acts as the glasses answers, the others only draw
+// (host.Host).
+func (s *liveSession) SendCommand(frame []byte) error {
+	s.pages.Send(host.Text(frame))
+	return nil
+}
+
+// SendControl sends a control frame to the page that acts as the glasses (host.Host).
+func (s *liveSession) SendControl(frame []byte) {
+	if player := s.active.Load(); player != nil {
+		player.SendText(frame)
 	}
+}
+
+// applyResult stores the effect of a successful command for peers that attach later. The caller must hold Mu.
+func (s *liveSession) applyResult(answered *broker.Command) {
 	switch answered.Type {
 	case glasses.TypeDisplayShow:
 		s.display = answered.Payload
@@ -144,11 +137,11 @@ func (s *liveSession) applyResult(answered *broker.Command) {
 		s.display = nil
 	}
 	if answered.ChangesStanding() {
-		s.setStanding(answered.Standing(s.state.Standing))
+		s.SetStanding(answered.Standing(s.state.Standing))
 	}
 }
 
-// applyEvent stores the effect of an event of the glasses for peers that attach later. The caller must hold mu.
+// applyEvent stores the effect of an event of the glasses for peers that attach later. The caller must hold Mu.
 func (s *liveSession) applyEvent(ctx context.Context, typ string, payload json.RawMessage) {
 	if typ == glasses.TypeDevice {
 		var d glasses.DeviceChange
@@ -167,22 +160,5 @@ func (s *liveSession) applyEvent(ctx context.Context, typ string, payload json.R
 		}
 		state.Glasses = after
 		s.setState(state)
-	}
-}
-
-// countStream adds a frame to the counts, which are logged as rows.
-func (s *liveSession) countStream(typ string, size int) {
-	s.streamsMu.Lock()
-	defer s.streamsMu.Unlock()
-	s.streams.Add(s.hub.Now(), typ, size)
-}
-
-// logStreams appends a row for each count that take removes from the counter. The caller must hold mu.
-func (s *liveSession) logStreams(ctx context.Context, take func(*broker.StreamCounter) []glasses.StreamCount) {
-	s.streamsMu.Lock()
-	counts := take(&s.streams)
-	s.streamsMu.Unlock()
-	for _, c := range counts {
-		s.logService(ctx, glasses.RowStreamCounted, c)
 	}
 }

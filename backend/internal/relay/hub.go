@@ -151,9 +151,7 @@ func (h *Hub) Dropped() int64 { return h.group.Dropped() }
 
 // Attached returns the apps and pages attached to a session.
 func (h *Hub) Attached(sessionID string) sessions.Live {
-	h.mu.Lock()
-	s := h.live[sessionID]
-	h.mu.Unlock()
+	s := h.find(sessionID)
 	if s == nil {
 		return sessions.Live{}
 	}
@@ -167,7 +165,7 @@ func (h *Hub) WithApps(accountID string) (ids []string) {
 	live := slices.Collect(maps.Values(h.live))
 	h.mu.Unlock()
 	for _, s := range live {
-		if owner := s.owner.Load(); owner != nil && owner.AccountID == accountID && len(s.peers().Apps) > 0 {
+		if owner := s.owner.Load(); owner != nil && owner.AccountID == accountID && s.Apps.Len() > 0 {
 			ids = append(ids, s.id)
 		}
 	}
@@ -181,9 +179,9 @@ func (h *Hub) Closed(sessionID string) {
 		return
 	}
 	defer h.release(s)
-	s.mu.Lock()
-	s.logService(context.Background(), glasses.RowSessionClosed, struct{}{})
-	s.mu.Unlock()
+	s.Mu.Lock()
+	s.Log(context.Background(), glasses.RowSessionClosed, struct{}{})
+	s.Mu.Unlock()
 	s.endPeers(glasses.CloseSessionOver, "the session was closed")
 }
 
@@ -195,12 +193,19 @@ func (h *Hub) Switched(ctx context.Context, sessionID, model string) {
 		return
 	}
 	defer h.release(s)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	frame := h.frame(glasses.TypeDevice, "", glasses.DeviceChange{DeviceModel: m})
-	s.publish(toApps, host.Text(frame))
-	s.publish(toPages, host.Text(frame))
-	s.logService(ctx, glasses.TypeDevice, glasses.DeviceChange{DeviceModel: m})
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	frame := host.Text(h.frame(glasses.TypeDevice, "", glasses.DeviceChange{DeviceModel: m}))
+	s.Apps.Send(frame)
+	s.pages.Send(frame)
+	s.Log(ctx, glasses.TypeDevice, glasses.DeviceChange{DeviceModel: m})
+}
+
+// find returns the live session, or nil if no peer is attached.
+func (h *Hub) find(sessionID string) *liveSession {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.live[sessionID]
 }
 
 // hold finds or creates the live session, and keeps it until release. It returns false once the hub is closing.

@@ -2,12 +2,9 @@ package relay
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,47 +21,40 @@ const maxRecent = 512
 // liveSession is the state of a session in this process while a peer is attached or a call is in progress. It reads
 // earlier events from the log when it needs them.
 //
-// Locks nest in the order mu, peersMu, Hub.mu; streamsMu and conn.mu are innermost.
+// Locks nest in the order Mu, Hub.mu.
 type liveSession struct {
+	host.Session[*conn]
 	hub     *Hub
 	id      string
 	holders int       // guarded by Hub.mu
 	checked time.Time // when the session was last known to be open; guarded by Hub.mu
 	rates   *host.Rates
 
-	// mu orders publishing, queueing and attaching.
-	mu       sync.Mutex
+	// Mu guards these.
 	isLoaded bool
-	broker   *broker.Broker
 	display  json.RawMessage // payload of the last display.show; nil if the panel is clear
 	touched  time.Time
 	state    *sessions.State // replaced by setState, never modified
 	isSaved  bool            // the log or a queued row contains state
 	isLinked bool            // whether the apps were last told that a page is attached
 
-	pending atomic.Int64                   // a copy of broker.Pending, readable without mu
-	active  atomic.Pointer[conn]           // the page that acts as the glasses, which is the newest page
-	owner   atomic.Pointer[sessions.Owner] // nil until the first peer attaches
+	active atomic.Pointer[conn]           // the page that acts as the glasses, which is the newest page
+	owner  atomic.Pointer[sessions.Owner] // nil until the first peer attaches
 
-	streamsMu sync.Mutex
-	streams   broker.StreamCounter
-
-	peersMu  sync.Mutex
-	apps     []*conn
-	pages    []*conn // newest last
+	pages    host.List[*conn]
 	controls host.Controls[json.RawMessage]
 }
 
 func newLiveSession(h *Hub, id string) *liveSession {
-	return &liveSession{
+	s := &liveSession{
 		hub: h, id: id, checked: time.Now(), rates: &host.Rates{}, state: &freshState,
 		isSaved: true,
-		broker: broker.New(broker.Options{
-			Recent: maxRecent, CommandWait: h.CommandWait,
-			NoGlasses: "no glasses are attached: open the session's simulator page",
-		}),
-		streams: broker.NewStreamCounter(h.CountEvery),
 	}
+	s.Init(s, broker.New(broker.Options{
+		Recent: maxRecent, CommandWait: h.CommandWait,
+		NoGlasses: "no glasses are attached: open the session's simulator page",
+	}), h.CountEvery)
+	return s
 }
 
 // MaxPeers limits the apps, and separately the pages, attached to one session.
@@ -72,11 +62,11 @@ const MaxPeers = 64
 
 var errTooManyPeers = errors.New("too many apps or pages are attached to this session")
 
-// attach adds a peer. Every row up to the returned session's LastSeq is in the log, and every later row is sent over
+// attach adds a peer and announces it. Every row up to the returned session's LastSeq is in the log, and every later row is sent over
 // the connection. It returns sessions.ErrClosed for a closed session, or errTooManyPeers.
 func (s *liveSession) attach(ctx context.Context, c *conn) (sessions.Session, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	if err := s.flushRows(ctx); err != nil {
 		return sessions.Session{}, err
 	}
@@ -94,26 +84,27 @@ func (s *liveSession) attach(ctx context.Context, c *conn) (sessions.Session, er
 	if err := s.touch(ctx); err != nil {
 		return sessions.Session{}, err
 	}
-	s.peersMu.Lock()
-	defer s.peersMu.Unlock()
-	peers := s.peersOf(c.to)
-	if len(*peers) >= MaxPeers {
+	if c.isPage && s.pages.Len() >= MaxPeers || !c.isPage && s.Apps.Len() >= MaxPeers {
 		return sessions.Session{}, errTooManyPeers
 	}
-	*peers = append(*peers, c)
+	if c.isPage {
+		s.pages.Add(c)
+		s.electPlayer()
+		s.announcePage(ctx, glasses.RowGlassesAttached)
+	} else {
+		s.Attach(ctx, c)
+		s.sendPeers()
+	}
 	owner := stored.Owner // without the rest of stored
 	s.owner.Store(&owner)
 	if s.hub.endings.Load() != endings {
 		s.hub.markDue(s) // Ended may have run before this peer attached
 	}
-	if c.to == toPages {
-		s.electPlayer()
-	}
 	s.hub.conns.Add(1)
 	return stored, nil
 }
 
-// flushRows waits until every queued row is committed and published. The caller must hold mu, so that this session
+// flushRows waits until every queued row is committed and published. The caller must hold Mu, so that this session
 // queues no rows during the wait.
 func (s *liveSession) flushRows(ctx context.Context) error {
 	flushed := make(chan struct{})
@@ -139,9 +130,9 @@ func (s *liveSession) load(ctx context.Context, stored sessions.Session) error {
 		return fmt.Errorf("read recent events: %w", err)
 	}
 	for _, e := range rows {
-		s.broker.Restore(e, s.hub.Now())
+		s.Broker.Restore(e, s.hub.Now())
 	}
-	s.pending.Store(int64(s.broker.Pending()))
+	s.CountPending()
 	memory, err := s.hub.Log.Memory(ctx, s.id)
 	if err != nil {
 		return fmt.Errorf("read session memory: %w", err)
@@ -191,13 +182,6 @@ func (s *liveSession) touch(ctx context.Context) error {
 	return nil
 }
 
-func (s *liveSession) peersOf(to audience) *[]*conn {
-	if to == toPages {
-		return &s.pages
-	}
-	return &s.apps
-}
-
 // player returns the ID of the page that acts as the glasses.
 func (s *liveSession) player() broker.PeerID {
 	if c := s.active.Load(); c != nil {
@@ -206,12 +190,13 @@ func (s *liveSession) player() broker.PeerID {
 	return broker.Nobody
 }
 
-// electPlayer makes the newest page act as the glasses, and notifies the pages whose role changes. The caller must hold
-// mu and peersMu.
+// electPlayer makes the newest page act as the glasses, and notifies the pages whose role changes. It restores the
+// settings of apps even if there are none: a page that returns may still be listening for an app that has stopped. The
+// caller must hold Mu.
 func (s *liveSession) electPlayer() {
 	var newest *conn
-	if n := len(s.pages); n > 0 {
-		newest = s.pages[n-1]
+	if pages := s.pages.All(); len(pages) > 0 {
+		newest = pages[len(pages)-1]
 	}
 	before := s.active.Swap(newest)
 	if before == newest {
@@ -222,100 +207,67 @@ func (s *liveSession) electPlayer() {
 	}
 	if newest != nil {
 		newest.SendText(s.hub.frame(glasses.TypeRole, "", glasses.Role{Active: true}))
-		s.sendStanding()
+		s.SendStanding()
 	}
 }
 
-// pageCount returns the number of attached pages.
-func (s *liveSession) pageCount() int {
-	s.peersMu.Lock()
-	defer s.peersMu.Unlock()
-	return len(s.pages)
-}
-
 func (s *liveSession) peers() glasses.Peers {
-	s.peersMu.Lock()
-	defer s.peersMu.Unlock()
-	p := glasses.Peers{Apps: make([]glasses.AppInfo, 0, len(s.apps)), Pages: len(s.pages)}
-	for _, c := range s.apps {
-		p.Apps = append(p.Apps, c.app)
+	apps := s.Apps.All()
+	p := glasses.Peers{Apps: make([]glasses.AppInfo, 0, len(apps)), Pages: s.pages.Len()}
+	for _, c := range apps {
+		p.Apps = append(p.Apps, c.Info)
 	}
 	return p
 }
 
-// announce notifies the peers that one of them attached or left, and appends a row about it. The caller must hold mu.
-func (s *liveSession) announce(ctx context.Context, to audience, row string, payload any) {
-	if pages := s.pageCount(); to == toPages && pages == 0 {
-		s.logStreams(ctx, (*broker.StreamCounter).TakeAll)
-		s.perform(ctx, nil, s.broker.GlassesGone(s.hub.Now(), "no glasses are attached: the simulator page was closed"))
-		s.isLinked = false
-		s.publishLink(glasses.LinkDisconnected)
-	} else if to == toPages && !s.isLinked {
-		s.isLinked = true
-		s.publishLink(s.state.Glasses.Link)
-	}
-	s.publish(toPages, host.Text(s.hub.frame(glasses.TypePeers, "", s.peers())))
-	s.logService(ctx, row, payload)
+// sendPeers tells the pages who is attached.
+func (s *liveSession) sendPeers() {
+	s.pages.Send(host.Text(s.Frame(glasses.TypePeers, "", s.peers())))
 }
 
-func (s *liveSession) publishLink(state string) {
-	s.publish(toApps, host.Text(s.hub.frame(glasses.TypeLink, "", glasses.LinkState{State: state})))
+// announcePage notifies the peers that a page attached or left, and appends a row about it. The caller must hold Mu.
+func (s *liveSession) announcePage(ctx context.Context, row string) {
+	if s.pages.Len() == 0 {
+		s.GlassesGone(ctx, "no glasses are attached: the simulator page was closed")
+		s.isLinked = false
+	} else if !s.isLinked {
+		s.isLinked = true
+		s.SendLink(s.state.Glasses.Link)
+	}
+	s.sendPeers()
+	s.Log(ctx, row, struct{}{})
 }
 
 // glassesForApp returns the state of the glasses for an app's welcome.
 func (s *liveSession) glassesForApp() glasses.AppState {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	link := s.state.Glasses.Link
-	if s.pageCount() == 0 {
+	if s.pages.Len() == 0 {
 		link = glasses.LinkDisconnected
 	}
 	return s.state.Glasses.ForApp(link, glasses.ClockReal)
 }
 
-// removePeer removes a peer that has left. The caller must hold mu.
-func (s *liveSession) removePeer(c *conn) {
-	s.peersMu.Lock()
-	defer s.peersMu.Unlock()
-	peers := s.peersOf(c.to)
-	*peers = slices.DeleteFunc(*peers, func(other *conn) bool { return other == c })
-	if c.to == toPages {
-		s.electPlayer()
-	} else if len(s.apps) == 0 && s.state.Standing.Transcription != nil {
-		s.sendStanding() // no app receives transcripts any more
-	}
-	s.hub.conns.Add(-1)
-}
-
-// handOver sends the new player the commands that the leaving page did not answer. The caller must hold mu.
+// handOver sends the new player the commands that the leaving page did not answer. The caller must hold Mu.
 func (s *liveSession) handOver(left *conn) {
 	next := s.active.Load()
 	if next == nil {
-		return // announce fails the commands
+		return // announcePage fails the commands
 	}
-	for _, frame := range s.broker.HandOver(s.hub.Now(), left.ID, next.ID) {
+	for _, frame := range s.Broker.HandOver(s.hub.Now(), left.ID, next.ID) {
 		next.SendText(frame)
 	}
 }
 
 func (s *liveSession) endPeers(code websocket.Status, reason string) {
-	s.peersMu.Lock()
-	defer s.peersMu.Unlock()
-	for _, c := range slices.Concat(s.apps, s.pages) {
-		c.End(code, reason)
-	}
-}
-
-// logService appends a row from the service. The caller must hold mu.
-func (s *liveSession) logService(ctx context.Context, typ string, payload any) {
-	row := broker.ServiceRow(s.hub.Now(), typ, payload)
-	row.ID = "svc-" + rand.Text()
-	s.appendRow(ctx, nil, row, false)
+	s.Apps.End(code, reason)
+	s.pages.End(code, reason)
 }
 
 // appendRow queues a row, and waits while the queue is full. After the commit, the writer acknowledges the row to from.
-// The caller must hold mu.
-func (s *liveSession) appendRow(ctx context.Context, from *conn, e glasses.Event, ok bool) {
+// The caller must hold Mu.
+func (s *liveSession) appendRow(ctx context.Context, from host.Receiver, e glasses.Event, ok bool) {
 	row := sessions.Row{SessionID: s.id, Event: e, OK: ok}
 	if !s.isSaved {
 		row.State = s.state

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/service-dev/service/glasses"
-	"github.com/service-dev/service/glasses/broker"
 )
 
 // runMaintenance does the periodic work for all sessions until ctx ends: heartbeats, pings, overdue commands, stream
@@ -31,7 +30,7 @@ func (h *Hub) runMaintenance(ctx context.Context) {
 		}
 		for _, s := range h.holdAll() {
 			s.sendHeartbeats(beat)
-			if s.hasDeadlines() {
+			if s.HasDeadlines() {
 				s.expire(ctx)
 			}
 			h.release(s)
@@ -50,36 +49,22 @@ func (h *Hub) holdAll() []*liveSession {
 // sendHeartbeats pings the peers that are due and, unless beat is nil, tells the pages that the service is alive.
 func (s *liveSession) sendHeartbeats(beat []byte) {
 	now := time.Now()
-	s.peersMu.Lock()
-	defer s.peersMu.Unlock()
-	for _, c := range s.pages {
+	for _, c := range s.pages.All() {
 		c.PingIfDue(now, s.hub.PingEvery, s.hub.PongWait) // first: it would wait behind the heartbeat
 		if beat != nil {
 			c.SendText(beat)
 		}
 	}
-	for _, c := range s.apps {
+	for _, c := range s.Apps.All() {
 		c.PingIfDue(now, s.hub.PingEvery, s.hub.PongWait)
 	}
 }
 
-// hasDeadlines reports whether expire has work to do. It does not need mu.
-func (s *liveSession) hasDeadlines() bool {
-	if s.pending.Load() > 0 {
-		return true
-	}
-	s.streamsMu.Lock()
-	defer s.streamsMu.Unlock()
-	return s.streams.IsRunning()
-}
-
 // expire fails overdue commands and logs the stream counts that are due. It skips a session that a slow store blocks.
 func (s *liveSession) expire(ctx context.Context) {
-	if !s.mu.TryLock() {
+	if !s.Mu.TryLock() {
 		return
 	}
-	defer s.mu.Unlock()
-	now := s.hub.Now()
-	s.perform(ctx, nil, s.broker.ExpireCommands(now))
-	s.logStreams(ctx, func(c *broker.StreamCounter) []glasses.StreamCount { return c.TakeDue(now) })
+	defer s.Mu.Unlock()
+	s.Expire(ctx)
 }

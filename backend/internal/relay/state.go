@@ -7,7 +7,6 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/broker"
-	"github.com/service-dev/service/glasses/host"
 )
 
 // freshState is the initial state, shared by the many sessions that have it.
@@ -21,7 +20,7 @@ func shared(state *sessions.State) *sessions.State {
 	return state
 }
 
-// setState changes the session's state, which is stored with the next row. The caller must hold mu.
+// setState changes the session's state, which is stored with the next row. The caller must hold Mu.
 func (s *liveSession) setState(state sessions.State) {
 	s.state, s.isSaved = &state, false
 }
@@ -33,7 +32,7 @@ func (h *Hub) stateFromRows(ctx context.Context, stored sessions.Session) (sessi
 	state.IsPartial = stored.FirstSeq > 1
 	asked := map[string]broker.Command{}
 	for since := int64(0); since < stored.LastSeq; {
-		rows, err := h.Log.SessionEvents(ctx, stored.ID, since, replayPage)
+		rows, err := h.Log.SessionEvents(ctx, stored.ID, since, readPage)
 		if err != nil {
 			return state, err
 		}
@@ -68,41 +67,12 @@ func stateAfter(state sessions.State, e glasses.Event, asked map[string]broker.C
 	return state
 }
 
-// setStanding changes the standing settings. The caller must hold mu.
-func (s *liveSession) setStanding(standing glasses.Standing) {
+// Standing returns the standing settings (host.Host).
+func (s *liveSession) Standing() glasses.Standing { return s.state.Standing }
+
+// SetStanding changes the standing settings (host.Host).
+func (s *liveSession) SetStanding(standing glasses.Standing) {
 	state := *s.state
 	state.Standing = standing
 	s.setState(state)
-}
-
-// sendStanding sends the apps' settings to the page that acts as the glasses, even if there are none: a page that
-// returns may still be listening for an app that has stopped. Without a page it does nothing, because the next page
-// receives the settings when it opens. The caller must hold mu and peersMu.
-func (s *liveSession) sendStanding() {
-	player, standing := s.active.Load(), s.state.Standing
-	if player == nil {
-		return
-	}
-	player.SendText(s.hub.frame(glasses.SimStanding, host.NewControlID(), broker.ForGlasses(standing, len(s.apps))))
-}
-
-// takeOverTranscription continues transcription if the first app to attach is the one that started it, and ends it for
-// a new app. The row about the end informs the former app if it returns later. The caller must hold mu.
-func (s *liveSession) takeOverTranscription(ctx context.Context, isBack bool) {
-	standing := s.state.Standing
-	if standing.Transcription == nil {
-		return
-	}
-	s.peersMu.Lock()
-	isFirst := len(s.apps) <= 1
-	if isFirst && isBack {
-		s.sendStanding()
-	}
-	s.peersMu.Unlock()
-	if !isFirst || isBack {
-		return
-	}
-	standing.Transcription = nil
-	s.setStanding(standing)
-	s.logService(ctx, glasses.TypeTranscription, glasses.TranscriptionState{})
 }

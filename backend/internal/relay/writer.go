@@ -15,7 +15,7 @@ import (
 // earlier entries are committed and published.
 type entry struct {
 	row     sessions.Row
-	from    *conn // the peer to acknowledge after the commit; nil for rows from the service
+	from    host.Receiver // the peer to acknowledge after the commit; nil for rows from the service
 	flushed chan struct{}
 }
 
@@ -159,23 +159,23 @@ func (h *Hub) commitOneByOne(ctx context.Context, batch []entry) {
 
 func (h *Hub) committed(e entry, row sessions.Row) {
 	if e.from != nil {
-		ack := glasses.Ack{ID: row.Event.ID, Kind: row.Event.Kind, Seq: row.Event.Seq}
-		e.from.SendText(h.frame(glasses.TypeAck, row.Event.ID, ack))
+		e.from.SendText(host.Ack(h.Now(), row.Event))
 	}
-	if !row.Duplicate {
-		h.publish(row.SessionID, toPages, host.Text(h.frame(glasses.TypeRow, "", row.Event)))
+	if s := h.find(row.SessionID); s != nil && !row.Duplicate {
+		s.pages.Send(host.Text(h.frame(glasses.TypeRow, "", row.Event)))
 	}
 }
 
-// publishCursors tells the apps how far they may advance their cursors. Every frame up to the cursor was relayed before
-// it was queued.
+// publishCursors tells the apps how far they may advance their cursors.
 func (h *Hub) publishCursors(rows []sessions.Row) {
 	last := map[string]int64{}
 	for _, r := range rows {
 		last[r.SessionID] = max(last[r.SessionID], r.Event.Seq)
 	}
 	for id, seq := range last {
-		h.publish(id, toApps, host.Text(h.frame(glasses.TypeCursor, "", glasses.Cursor{Seq: seq})))
+		if s := h.find(id); s != nil {
+			s.Apps.Send(host.Text(host.Cursor(h.Now(), seq)))
+		}
 		h.watchers.wake(id)
 	}
 }

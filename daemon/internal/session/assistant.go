@@ -32,10 +32,10 @@ func (s *localSession) setScript(script *assistantscript.Script) error {
 	if err := statefile.Write(filepath.Join(s.folder(), scriptName), script.Encode()); err != nil {
 		return stateProblem("save the assistant script", err)
 	}
-	s.mu.Lock()
+	s.Mu.Lock()
 	s.script = script
-	s.mu.Unlock()
-	s.renewTokens()
+	s.Mu.Unlock()
+	s.RenewTokens(s.owner.life, true)
 	return nil
 }
 
@@ -52,8 +52,8 @@ func (m *Manager) AssistantScript(id string) *assistantscript.Script {
 	if s == nil {
 		return nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	return s.script
 }
 
@@ -93,7 +93,7 @@ func (m *Manager) setBrowserScript(
 	return nil
 }
 
-// loadScript reads the session's script. The caller holds mu.
+// loadScript reads the session's script. The caller holds Mu.
 func (s *localSession) loadScript() {
 	s.script = readScriptFile(s.folder(), s.id, s.owner.log)
 }
@@ -115,30 +115,19 @@ func readScriptFile(folder, session string, log *slog.Logger) *assistantscript.S
 	return script
 }
 
-// newGateway returns the gateway's address and a new token for an app, or nil if the session has no script. The
-// caller holds mu.
-func (s *localSession) newGateway(a *App) *glasses.Gateway {
-	if s.script == nil {
-		return nil
+// NewGateway returns the gateway's address and a new token for an app, or nil if the session has no script (host.Host).
+func (s *localSession) NewGateway(_ context.Context, a *App) (*glasses.Gateway, error) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if s.script == nil || s.isOver {
+		return nil, nil
 	}
-	a.tokenEnds = s.owner.now().Add(glasses.GatewayTokenLife)
 	a.hasGateway.Store(true)
-	return &glasses.Gateway{URL: a.gatewayURL, Token: s.owner.tokens.mint(a, s.owner.now())}
+	return &glasses.Gateway{URL: a.gatewayURL, Token: s.owner.tokens.mint(a, s.TokenTime())}, nil
 }
 
-// renewTokens sends a new token to each attached app that has none or whose token expires soon.
-func (s *localSession) renewTokens() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.script == nil || s.isOver {
-		return
-	}
-	for _, a := range s.apps.all() {
-		if a.takesTokens && a.tokenEnds.Sub(s.owner.now()) < glasses.GatewayTokenRenew {
-			a.SendText(s.frame(glasses.TypeGatewayToken, s.newID("gateway"), s.newGateway(a)))
-		}
-	}
-}
+// TokenTime returns the current real time (host.Host).
+func (s *localSession) TokenTime() time.Time { return s.owner.now() }
 
 // AssistantReply is the answer of a session's assistant, once it is due.
 type AssistantReply struct {
@@ -160,7 +149,7 @@ type assistantCall struct {
 // isOf reports whether the app waits for the answer. An app that lost its connection after it began a call still waits
 // for the answer, and may have attached again.
 func (c *assistantCall) isOf(a *App) bool {
-	return c.app == a || c.app.isGone() && c.app.info == a.info
+	return c.app == a || c.app.isGone() && c.app.Info == a.Info
 }
 
 // OpensAssistant reports whether token gives access to a session's assistant.
@@ -200,7 +189,7 @@ func (s *localSession) askAssistant(ctx context.Context, app *App, reply Assista
 	if err != nil {
 		return AssistantReply{}, err
 	}
-	reply.Created = s.now().Unix()
+	reply.Created = s.Now().Unix()
 	if reply.Failure != nil {
 		return reply, reply.Failure
 	}
@@ -209,8 +198,8 @@ func (s *localSession) askAssistant(ctx context.Context, app *App, reply Assista
 
 // beginCall sets the answer and ID of a reply, and returns the pending call.
 func (s *localSession) beginCall(app *App, reply *AssistantReply) (*assistantCall, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	switch {
 	case s.isOver || s.script == nil:
 		return nil, ErrGatewayToken
@@ -240,15 +229,15 @@ func (s *localSession) waitDue(ctx context.Context, c *assistantCall) error {
 	case <-c.isDue:
 		return nil
 	case <-passed:
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		s.Mu.Lock()
+		defer s.Mu.Unlock()
 		s.deliver(c)
 		return nil
 	case <-ctx.Done():
 	case <-s.life.Done():
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	delete(s.calls, c)
 	if err := ctx.Err(); err != nil {
 		return err
@@ -256,7 +245,7 @@ func (s *localSession) waitDue(ctx context.Context, c *assistantCall) error {
 	return ErrGatewayToken
 }
 
-// deliver releases the answer to a call. The caller holds mu.
+// deliver releases the answer to a call. The caller holds Mu.
 func (s *localSession) deliver(c *assistantCall) {
 	if !s.calls[c] {
 		return
@@ -265,7 +254,7 @@ func (s *localSession) deliver(c *assistantCall) {
 	for _, call := range c.answer.Calls {
 		s.logService(glasses.RowToolCalled, glasses.NewToolCalled(call.Name, call.Arguments))
 	}
-	for _, a := range s.apps.all() {
+	for _, a := range s.Apps.All() {
 		if c.isOf(a) {
 			a.sent.Add(1) // the app reacts to an answer as it does to a frame
 			a.noteActivity()
@@ -274,7 +263,7 @@ func (s *localSession) deliver(c *assistantCall) {
 	close(c.isDue)
 }
 
-// deliverAnswers releases the answers that are due, the earliest first. The caller holds mu.
+// deliverAnswers releases the answers that are due, the earliest first. The caller holds Mu.
 func (s *localSession) deliverAnswers(now int64) {
 	for {
 		var next *assistantCall
@@ -292,8 +281,8 @@ func (s *localSession) deliverAnswers(now int64) {
 
 // waitingCalls returns the number of an app's calls that are waiting for the session's clock.
 func (s *localSession) waitingCalls(a *App) (n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	for c := range s.calls {
 		if c.isOf(a) {
 			n++

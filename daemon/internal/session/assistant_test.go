@@ -138,7 +138,7 @@ func TestAssistant_CallOutlivesADroppedApp(t *testing.T) {
 	<-a.gone
 	back := newPeer()
 	back.calls = p.calls
-	seen := a.lastSeq
+	seen := a.rows.Last
 	a = attachPeer(t, m, o, &seen, back)
 	defer a.Leave()
 	if err := <-dropped; err != nil {
@@ -259,9 +259,9 @@ func TestGatewayToken_IsRenewedAndEnds(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, func() time.Time { return time.Unix(now.Load(), 0) })
 	o, a, p, first := scripted(t, m, backend.ClockReal)
 	s := m.local.find(o.SessionID)
-	s.renewTokens()
+	s.RenewTokens(t.Context(), true)
 	now.Add(int64((glasses.GatewayTokenLife - glasses.GatewayTokenRenew).Seconds()) + 1)
-	s.renewTokens()
+	s.RenewTokens(t.Context(), true)
 	f := p.wait(t, "another token", func(f glasses.Frame) bool { return f.Type == glasses.TypeGatewayToken })
 	var second glasses.Gateway
 	if err := json.Unmarshal(f.Payload, &second); err != nil || second.Token == first.Token {

@@ -89,7 +89,7 @@ func (s *localSession) act(ctx context.Context, typ string, payload any, media [
 	if err := s.turns.exchange.take(ctx); err != nil {
 		return glasses.Result{}, err
 	}
-	apps := s.apps.all()
+	apps := s.Apps.All()
 	res, err := s.ask(ctx, typ, payload, media)
 	s.turns.exchange.give()
 	if err == nil {
@@ -115,7 +115,7 @@ func (s *localSession) waitReattached(ctx context.Context, dropped []*App) {
 	}
 	for {
 		newest := s.log.newest() // each app that attaches adds a row
-		if len(s.apps.all()) >= len(dropped) || s.log.waitWritten(ctx, newest+1) != nil {
+		if len(s.Apps.All()) >= len(dropped) || s.log.waitWritten(ctx, newest+1) != nil {
 			return
 		}
 	}

@@ -58,65 +58,30 @@ const maxUnconfirmed = 100
 // hasDelayedEffect reports whether a command has no immediate effect, which is the case for a sleep unless a fault ends
 // it. Asking the glasses after each sleep would slow down an app that ticks every second by a quarter.
 func (s *localSession) hasDelayedEffect(id string) bool {
-	s.mu.Lock()
-	cmd, _ := s.broker.Command(id)
-	s.mu.Unlock()
+	s.Mu.Lock()
+	cmd, _ := s.Broker.Command(id)
+	s.Mu.Unlock()
 	sleep, ok := cmd.Value.(*glasses.Sleep)
 	return ok && sleep.Ms > 0 && len(s.state.read().Snapshot.State.Faults) == 0
 }
 
 func (a *App) refuse(id string, err error) {
-	a.SendText(broker.ErrorFrame(a.session.now(), id, err))
+	a.SendText(broker.ErrorFrame(a.session.Now(), id, err))
 }
 
 // handleApp logs an app's frame and passes a command on; sent reports whether the glasses received it.
 func (s *localSession) handleApp(a *App, f glasses.Frame, raw []byte) (sent bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	if s.isOver {
 		return false
 	}
-	outputs := s.broker.FromApp(s.now(), s.transport.player(), f, raw)
-	if s.perform(a, outputs) != nil {
-		_ = s.perform(nil, s.broker.NotConnected(s.now(), f.ID))
+	outputs := s.Broker.FromApp(s.Now(), s.transport.player(), f, raw)
+	if s.Perform(s.life, a, outputs) != nil {
+		_ = s.Perform(s.life, nil, s.Broker.NotConnected(s.Now(), f.ID))
 		return false
 	}
 	return outputs[len(outputs)-1].Action == broker.ToGlasses
-}
-
-// perform executes the broker's decision about a frame from an app, or from the glasses if from is nil. It fails if a
-// frame cannot be sent to the glasses. The caller holds mu.
-func (s *localSession) perform(from *App, outputs []broker.Output) error {
-	for _, o := range outputs {
-		switch o.Action {
-		case broker.Refuse:
-			if from == nil {
-				s.owner.often.Warn("rejected a frame from the glasses", "session", s.id, "err", o.Err)
-				continue
-			}
-			from.SendText(o.Data)
-		case broker.ToApps:
-			s.apps.send(host.Text(o.Data))
-		case broker.ToGlasses:
-			if err := s.transport.send(host.Text(o.Data)); err != nil {
-				return err
-			}
-		case broker.Acknowledge:
-			if from != nil {
-				s.log.acknowledge(o.Row, from)
-			}
-		case broker.Append:
-			sender := from
-			if o.Row.Sender == glasses.SenderService {
-				sender = nil
-			}
-			s.appendRow(o.Row, sender, o.Answered)
-			if o.Answered != nil {
-				s.logStreams(s.streams.TakeStopped(o.Answered.Type))
-			}
-		}
-	}
-	return nil
 }
 
 // handleGlasses handles one frame from the glasses. If it belongs to a stream with which the apps do not keep up, it
@@ -139,8 +104,8 @@ func (s *localSession) handleGlasses(ctx context.Context, data []byte, binary bo
 		s.relayStream(ctx, f.Type, len(f.Payload), host.Text(data))
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	if f.Type != glasses.TypeResult {
 		// An event gets the number of its row as its ID. Restarted glasses would repeat their own IDs, and every
 		// run in virtual time would use the same IDs.
@@ -149,11 +114,8 @@ func (s *localSession) handleGlasses(ctx context.Context, data []byte, binary bo
 			return
 		}
 	}
-	_ = s.perform(nil, s.broker.FromGlasses(s.now(), player, player, f, data))
-	if glasses.DropsApp(f.Type, f.Payload) {
-		for _, a := range s.apps.all() {
-			a.End(glasses.CloseRestart, glasses.DroppedByFault)
-		}
+	if err := s.FromGlasses(ctx, nil, player, player, f, data); err != nil {
+		s.owner.often.Warn("rejected a frame from the glasses", "session", s.id, "err", err)
 	}
 }
 
@@ -165,7 +127,7 @@ func (s *localSession) deliverControl(f glasses.Frame) bool {
 		return false
 	}
 	answer := s.controls.Take(f.ID)
-	if answer == nil && s.isCommand(f.ID) {
+	if answer == nil && s.IsCommand(f.ID) {
 		return false // an app chose an ID with this prefix
 	}
 	s.state.applyAnswer(res)
@@ -173,14 +135,6 @@ func (s *localSession) deliverControl(f glasses.Frame) bool {
 		answer <- res
 	}
 	return true
-}
-
-// isCommand reports whether a command with this ID is still waiting for its result.
-func (s *localSession) isCommand(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, ok := s.broker.Command(id)
-	return ok
 }
 
 // handleGlassesBinary handles a binary frame from the glasses: a piece of a stream, or the media of the next result.
@@ -195,19 +149,15 @@ func (s *localSession) handleGlassesBinary(ctx context.Context, data []byte) {
 		s.relayStream(ctx, f.Type, len(body), host.Binary(data))
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	s.saveMedia(f, body)
-	s.apps.send(host.Binary(data))
+	s.Apps.Send(host.Binary(data))
 }
 
-// relayStream counts a frame of a stream and sends it to the apps.
+// relayStream sends a frame of a stream to the apps.
 func (s *localSession) relayStream(ctx context.Context, typ string, size int, m host.Message) {
-	s.mu.Lock()
-	s.streams.Add(s.now(), typ, size)
-	s.mu.Unlock()
-	m.Stream = true
-	if relieved := s.apps.send(m); relieved != nil {
+	if relieved := s.RelayStream(typ, size, m); relieved != nil {
 		host.AwaitRelief(relieved, ctx.Done())
 	}
 }

@@ -75,7 +75,7 @@ func TestFault_WaitsForDroppedApp(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
 	first, _ := admit(t, m, o, nil)
-	seen := first.lastSeq
+	seen := first.rows.Last
 	returned := make(chan error, 1)
 	go func() {
 		_, err := m.Control(t.Context(), backend.Target{}, o.SessionID, glasses.SimFault, glasses.Fault{DropApp: true}, nil)

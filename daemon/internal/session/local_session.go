@@ -34,9 +34,10 @@ const player broker.PeerID = 1
 // localSession is an open local session: one pair of glasses, several apps, and the event log. Its parts have separate
 // locks.
 //
-// Lock order: localSession.mu before one of transport.mu, stateFile.mu, eventLog.mu and App.mu; and appSecret.mu
+// Lock order: Mu before one of transport.mu, stateFile.mu, eventLog.mu and App.mu; and appSecret.mu
 // before stateFile.saving before stateFile.mu. turns are acquired before all of them.
 type localSession struct {
+	host.Session[*App]
 	owner     *localSessions
 	id        string
 	state     *stateFile
@@ -44,25 +45,19 @@ type localSession struct {
 	transport *transport
 	controls  host.Controls[glasses.Result]
 	rates     host.Rates
-	apps      appList
 	turns     turns
 	hardware  hardware
-	lastID    atomic.Int64 // number in the latest ID of the service's own frames
-	isHeld    atomic.Bool  // whether it ends with the program that opened it
+	isHeld    atomic.Bool // whether it ends with the program that opened it
 
-	// mu keeps relaying and logging in the same order, so that a replay followed by live frames contains neither gaps
-	// nor duplicates.
-	mu      sync.Mutex
-	isLive  bool // whether the log and the goroutines exist
-	isOver  bool // closed, or the daemon is stopping
-	log     *eventLog
-	broker  *broker.Broker
-	streams broker.StreamCounter
-	media   mediaStore
-	life    context.Context // ends the goroutines
-	script  *assistantscript.Script
-	calls   map[*assistantCall]bool // assistant calls whose answers are not due yet
-	asked   int                     // number of calls so far
+	// Mu guards these.
+	isLive bool // whether the log and the goroutines exist
+	isOver bool // closed, or the daemon is stopping
+	log    *eventLog
+	media  mediaStore
+	life   context.Context // ends the goroutines
+	script *assistantscript.Script
+	calls  map[*assistantCall]bool // assistant calls whose answers are not due yet
+	asked  int                     // number of calls so far
 
 	end context.CancelFunc
 	wg  sync.WaitGroup
@@ -73,14 +68,14 @@ func newLocalSession(owner *localSessions, m meta) *localSession {
 	state := &stateFile{
 		path: filepath.Join(folder, metaName), id: m.SessionID, clock: owner.now, log: owner.often, meta: m,
 	}
-	return &localSession{
+	s := &localSession{
 		owner: owner, id: m.SessionID, state: state, transport: newTransport(), turns: newTurns(),
 		secret: &appSecret{path: filepath.Join(folder, tokenName), state: state},
-		broker: broker.New(broker.Options{
-			Recent: maxRecent, CommandWait: broker.CommandWait, NoGlasses: noGlasses,
-		}),
-		streams: broker.NewStreamCounter(countEvery), apps: appList{attached: &owner.attached},
 	}
+	s.Init(s, broker.New(broker.Options{
+		Recent: maxRecent, CommandWait: broker.CommandWait, NoGlasses: noGlasses,
+	}), countEvery)
+	return s
 }
 
 const noGlasses = "no glasses are attached"
@@ -89,8 +84,8 @@ func (s *localSession) folder() string { return filepath.Join(s.owner.root, s.id
 
 func (s *localSession) isVirtual() bool { return s.state.isVirtual() }
 
-// now returns the current time on the session's clock.
-func (s *localSession) now() time.Time { return time.UnixMilli(s.state.nowMs()) }
+// Now returns the current time on the session's clock (host.Host).
+func (s *localSession) Now() time.Time { return time.UnixMilli(s.state.nowMs()) }
 
 // maxRestart is how long ago the deadline of a command may have passed while no daemon ran. An older command fails: the
 // next glasses must not take a picture for an app that asked for it the day before.
@@ -99,8 +94,8 @@ const maxRestart = time.Minute
 // wake opens the log and starts the goroutines of a session. It is called before every use and has no effect on a live
 // session.
 func (s *localSession) wake() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	if s.isOver {
 		return notFound()
 	}
@@ -114,13 +109,13 @@ func (s *localSession) wake() error {
 	s.state.setSeq(log.newest())
 	var stale []broker.Output
 	if !s.isVirtual() {
-		stale = s.broker.ExpireCommands(s.now().Add(-maxRestart))
-		s.broker.ExtendDeadlines(s.now())
+		stale = s.Broker.ExpireCommands(s.Now().Add(-maxRestart))
+		s.Broker.ExtendDeadlines(s.Now())
 	}
 	s.media.load(filepath.Join(s.folder(), mediaDir))
 	s.log, s.isLive = log, true
 	log.written, log.broken = s.rowsWritten, s.logBroken
-	_ = s.perform(nil, stale) // sends nothing to glasses
+	_ = s.Perform(s.owner.life, nil, stale) // sends nothing to glasses
 	ctx, end := context.WithCancel(s.owner.life)
 	s.end, s.life, s.calls = end, ctx, map[*assistantCall]bool{}
 	s.loadScript()
@@ -138,48 +133,35 @@ func (s *localSession) wake() error {
 	return nil
 }
 
-// restore applies a row that an earlier process wrote. The caller holds mu.
+// restore applies a row that an earlier process wrote. The caller holds Mu.
 func (s *localSession) restore(row glasses.Event) {
-	answered := s.broker.Restore(row, time.UnixMilli(row.At))
+	answered := s.Broker.Restore(row, time.UnixMilli(row.At))
 	s.state.restore(row, &answered)
 }
 
-// appendRow logs one row and applies it to the snapshot. Once the row is written, from receives an acknowledgement. The
-// caller holds mu.
-func (s *localSession) appendRow(row glasses.Event, from *App, answered *broker.Command) {
+// Append logs one row and applies it to the snapshot (host.Host).
+func (s *localSession) Append(
+	_ context.Context, row glasses.Event, from host.Receiver, answered *broker.Command,
+) {
 	row.At = s.state.nowMs()
 	seq, ok := s.log.append(row, from)
 	if !ok {
 		return
 	}
 	row.Seq = seq
-	s.broker.Logged(row)
+	s.Broker.Logged(row)
 	s.state.apply(row, answered)
 }
 
-// logService logs a row from the service itself. The caller holds mu.
-func (s *localSession) logService(typ string, payload any) {
-	s.appendRow(broker.ServiceRow(s.now(), typ, payload), nil, nil)
+// Acknowledge acknowledges a row once it is written (host.Host).
+func (s *localSession) Acknowledge(_ context.Context, row glasses.Event, to host.Receiver) {
+	s.log.acknowledge(row, to)
 }
 
-// logStreams logs the frame counts of streams. The caller holds mu.
-func (s *localSession) logStreams(counts []glasses.StreamCount) {
-	for _, c := range counts {
-		s.logService(glasses.RowStreamCounted, c)
-	}
-}
+// logService logs a row from the service itself. The caller holds Mu.
+func (s *localSession) logService(typ string, payload any) { s.Log(s.life, typ, payload) }
 
-// frame returns a frame from the service.
-func (s *localSession) frame(typ, id string, payload any) []byte {
-	return broker.Encode(s.now(), typ, id, payload)
-}
-
-// newID returns an ID for a frame from the service.
-func (s *localSession) newID(prefix string) string {
-	return fmt.Sprintf("%s-%d", prefix, s.lastID.Add(1))
-}
-
-// newEventID returns the ID of the event that is appended next. The caller holds mu.
+// newEventID returns the ID of the event that is appended next. The caller holds Mu.
 func (s *localSession) newEventID() string { return fmt.Sprintf("g-%d", s.log.newest()+1) }
 
 // rowsWritten acknowledges a batch and tells the apps how far they may advance their cursors. The rows of the batch
@@ -188,7 +170,7 @@ func (s *localSession) rowsWritten(batch []entry) {
 	var last glasses.Event
 	for _, e := range batch {
 		if e.from != nil {
-			e.from.notify(e.row.At, glasses.TypeAck, e.row.ID, glasses.Ack{ID: e.row.ID, Kind: e.row.Kind, Seq: e.row.Seq})
+			e.from.SendText(host.Ack(time.UnixMilli(e.row.At), e.row))
 		}
 		if e.line != nil {
 			last = e.row
@@ -197,30 +179,27 @@ func (s *localSession) rowsWritten(batch []entry) {
 	if last.Seq == 0 {
 		return
 	}
-	for _, a := range s.apps.all() {
-		a.notify(last.At, glasses.TypeCursor, "", glasses.Cursor{Seq: last.Seq})
+	cursor := host.Cursor(time.UnixMilli(last.At), last.Seq)
+	for _, a := range s.Apps.All() {
+		a.SendText(cursor)
 	}
 }
 
 // logBroken stops a session whose log cannot be written. The next use starts it again.
 func (s *localSession) logBroken(err error) {
 	s.owner.log.Error("failed to write event log", "session", s.id, "err", err)
-	for _, a := range s.apps.all() {
-		a.End(glasses.CloseStore, host.NotStored)
-	}
+	s.Apps.End(glasses.CloseStore, host.NotStored)
 	s.owner.restart(s)
 }
 
 // stop ends the goroutines of a live session and waits for them; code and reason are sent to its apps.
 func (s *localSession) stop(code int, reason string) {
-	s.mu.Lock()
+	s.Mu.Lock()
 	s.isOver = true
 	isLive, end := s.isLive, s.end
-	s.mu.Unlock()
-	apps := s.apps.all()
-	for _, a := range apps {
-		a.End(websocket.Status(code), reason)
-	}
+	s.Mu.Unlock()
+	apps := s.Apps.All()
+	s.Apps.End(websocket.Status(code), reason)
 	if !isLive {
 		return
 	}
@@ -240,12 +219,8 @@ func (s *localSession) stop(code int, reason string) {
 // nextDue returns the time of the service's next action, in ms on the session's clock. The caller
 // holds mu.
 func (s *localSession) nextDue() (at int64, ok bool) {
-	deadline, isPending := s.broker.NextDeadline()
-	count, isCounting := s.streams.NextDue()
-	if isCounting && (!isPending || count.Before(deadline)) {
-		deadline = count
-	}
-	at, ok = deadline.UnixMilli(), isPending || isCounting
+	deadline, ok := s.NextDeadline()
+	at = deadline.UnixMilli()
 	for c := range s.calls {
 		if !ok || c.due < at {
 			at, ok = c.due, true
@@ -254,11 +229,10 @@ func (s *localSession) nextDue() (at int64, ok bool) {
 	return at, ok
 }
 
-// expire logs stream counts that are due and answers commands past their deadline. The caller holds mu.
+// expire logs stream counts that are due and answers commands past their deadline. The caller holds Mu.
 func (s *localSession) expire() {
-	now := s.now()
-	s.logStreams(s.streams.TakeDue(now))
-	_ = s.perform(nil, s.broker.ExpireCommands(now))
+	now := s.Now()
+	s.Expire(s.life)
 	s.deliverAnswers(now.UnixMilli())
 }
 
@@ -273,11 +247,11 @@ func (s *localSession) runMaintenance(ctx context.Context) {
 			return
 		}
 		if !s.isVirtual() {
-			s.mu.Lock()
+			s.Mu.Lock()
 			s.expire()
-			s.mu.Unlock()
+			s.Mu.Unlock()
 		}
-		s.renewTokens()
+		s.RenewTokens(ctx, true)
 		_ = s.state.save() // save logs its own failure
 	}
 }
@@ -287,7 +261,7 @@ func (s *localSession) describe() backend.Session {
 	m, now := s.state.read(), s.state.nowMs()
 	return backend.Session{
 		SessionID: s.id, Project: m.Project, DeviceModel: m.Snapshot.DeviceModel, State: "open", CreatedAt: m.CreatedAt,
-		LastActiveAt: m.LastActiveAt, ExpiresAt: m.LastActiveAt.Add(localLife), Apps: len(s.apps.all()), LastSeq: m.Seq,
+		LastActiveAt: m.LastActiveAt, ExpiresAt: m.LastActiveAt.Add(localLife), Apps: len(s.Apps.All()), LastSeq: m.Seq,
 		Transport: cmp.Or(m.Transport, backend.TransportLocal), Clock: m.Clock, NowMs: now,
 		Hardware: s.describeHardware(m),
 	}

@@ -247,11 +247,11 @@ func (l *localSessions) close(id string) (backend.Session, error) {
 	if s == nil {
 		return l.findClosed(id)
 	}
-	s.mu.Lock()
+	s.Mu.Lock()
 	if s.isLive && !s.isOver {
 		s.logService(glasses.RowSessionClosed, struct{}{})
 	}
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	closed := s.describe()
 	closed.State, closed.ClosedAt = "closed", l.now()
 	l.remove(s, glasses.CloseSessionOver, "the session was closed")
@@ -275,7 +275,7 @@ func (l *localSessions) findClosed(id string) (backend.Session, error) {
 // expire removes sessions that were not used for localLife. Serve calls it because a daemon may run for months.
 func (l *localSessions) expire() {
 	for _, s := range l.list() {
-		if l.now().Sub(s.usedAt()) > localLife && len(s.apps.all()) == 0 {
+		if l.now().Sub(s.usedAt()) > localLife && len(s.Apps.All()) == 0 {
 			l.log.Info("removed unused session", "session", s.id)
 			l.remove(s, glasses.CloseSessionOver, "the session was unused for a week")
 		}

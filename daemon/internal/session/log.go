@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/host"
 )
 
 const (
@@ -58,7 +59,7 @@ type eventLog struct {
 type entry struct {
 	row  glasses.Event
 	line []byte
-	from *App
+	from host.Receiver
 }
 
 // openLog finds the rows in the file, and calls restore for each.
@@ -80,7 +81,7 @@ func openLog(path string, restore func(glasses.Event)) (*eventLog, error) {
 
 // append assigns the row its seq and passes it to the writer. It waits while too many rows are unwritten. If the log
 // has failed, it returns false and the row is lost.
-func (l *eventLog) append(row glasses.Event, from *App) (int64, bool) {
+func (l *eventLog) append(row glasses.Event, from host.Receiver) (int64, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.waiting) >= maxWaiting && l.failed == nil {
@@ -107,7 +108,7 @@ func (l *eventLog) append(row glasses.Event, from *App) (int64, bool) {
 }
 
 // acknowledge acknowledges an earlier row once it is written.
-func (l *eventLog) acknowledge(row glasses.Event, to *App) {
+func (l *eventLog) acknowledge(row glasses.Event, to host.Receiver) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.failed != nil {

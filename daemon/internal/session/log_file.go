@@ -2,6 +2,7 @@ package session
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -157,6 +158,21 @@ func (l *eventLog) read(since int64, limit int) (p logPage, err error) {
 	}
 	p.rows, err = l.fromFile(since-l.first+1, int(count))
 	return p, err
+}
+
+// readEvents returns up to limit rows after since (host.Rows).
+func (l *eventLog) readEvents(_ context.Context, since int64, limit int) ([]glasses.Event, error) {
+	p, err := l.read(since, limit)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]glasses.Event, len(p.rows))
+	for i, raw := range p.rows {
+		if err := json.Unmarshal(raw, &rows[i]); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
 }
 
 // fromFile reads rows that are no longer in memory, after skipping the first skip rows of the file. The caller holds

@@ -81,7 +81,7 @@ func TestStanding_IsRestoredOnGlasses(t *testing.T) {
 	if got := tr.replace().standing(t); got != bothStand {
 		t.Errorf("on other glasses: %s, want both", got)
 	}
-	cursor := a.lastSeq
+	cursor := a.rows.Last
 	a.Leave()
 	if got := tr.last().standing(t); got != phrasesOnly {
 		t.Errorf("without an app: %s, want only phrases", got)
@@ -227,7 +227,7 @@ func TestStanding_ReportsEndByNewApp(t *testing.T) {
 	o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
 	a, p := admit(t, m, o, nil)
 	succeed(t, a, p, glasses.TypeTranscriptionStart, "a-1", `{"language":"de"}`)
-	cursor := a.lastSeq
+	cursor := a.rows.Last
 	a.Leave()
 	admit(t, m, o, nil) // another app attaches before the first one returns
 	back, _ := admit(t, m, o, &cursor)

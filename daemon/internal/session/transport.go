@@ -170,49 +170,54 @@ func (s *localSession) openTransport(ctx context.Context) (backend.Glasses, erro
 }
 
 func (s *localSession) attached(g backend.Glasses, end context.CancelFunc) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	s.state.update(func(m *meta) { m.Attached++ })
 	s.transport.attach(g, end)
 	s.tellPanel()
-	s.publishLink()
+	s.SendLink(s.link())
 	s.logService(glasses.RowGlassesAttached, struct{}{})
-	if standing := s.state.read().Standing; len(standing.Phrases) > 0 || standing.Transcription != nil {
-		s.sendStanding()
+	if standing := s.Standing(); len(standing.Phrases) > 0 || standing.Transcription != nil {
+		s.SendStanding()
 	}
 	s.handOver()
 }
 
 // handOver sends the glasses the commands that had no result when the daemon was killed. A sleep starts again from its
-// beginning. The caller holds mu.
+// beginning. The caller holds Mu.
 func (s *localSession) handOver() {
-	now := s.now()
-	s.broker.ExtendDeadlines(now)
-	for _, frame := range s.broker.HandOver(now, broker.Nobody, player) {
+	now := s.Now()
+	s.Broker.ExtendDeadlines(now)
+	for _, frame := range s.Broker.HandOver(now, broker.Nobody, player) {
 		_ = s.transport.send(host.Text(frame)) // a command that cannot be sent times out
 	}
 }
 
-// sendStanding restores the standing state of the apps on the glasses. Without glasses it has no effect: the next pair
-// receives the state when it attaches. The caller holds mu.
-func (s *localSession) sendStanding() {
-	standing := broker.ForGlasses(s.state.read().Standing, len(s.apps.all()))
-	_ = s.transport.send(host.Text(s.frame(glasses.SimStanding, host.NewControlID(), standing)))
+// SendCommand sends a command to the glasses (host.Host).
+func (s *localSession) SendCommand(frame []byte) error { return s.transport.send(host.Text(frame)) }
+
+// SendControl sends a control frame to the glasses, if any are attached (host.Host).
+func (s *localSession) SendControl(frame []byte) { _ = s.transport.send(host.Text(frame)) }
+
+// Standing returns the settings of apps that the next glasses receive (host.Host).
+func (s *localSession) Standing() glasses.Standing { return s.state.read().Standing }
+
+// SetStanding changes these settings (host.Host).
+func (s *localSession) SetStanding(standing glasses.Standing) {
+	s.state.update(func(m *meta) { m.Standing = standing })
 }
 
 // detached answers the commands that are waiting for the detached glasses.
 func (s *localSession) detached(ctx context.Context, why error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	s.transport.detach()
 	s.controls.Close()
 	s.hardware.detach()
-	s.logStreams(s.streams.TakeAll())
 	if ctx.Err() == nil {
 		s.owner.log.Warn("glasses disconnected", "session", s.id, "err", why)
 	}
-	_ = s.perform(nil, s.broker.GlassesGone(s.now(), "the glasses were detached"))
-	s.publishLink()
+	s.GlassesGone(ctx, "the glasses were detached")
 	s.logService(glasses.RowGlassesDetached, struct{}{})
 }
 
@@ -233,10 +238,6 @@ func (s *localSession) link() string {
 		return glasses.LinkDisconnected
 	}
 	return s.state.read().Snapshot.State.Link
-}
-
-func (s *localSession) publishLink() {
-	s.apps.send(host.Text(s.frame(glasses.TypeLink, s.newID("link"), glasses.LinkState{State: s.link()})))
 }
 
 func notConnected(message string) error {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"time"
 
@@ -93,7 +94,7 @@ func (s *localSession) step(ctx context.Context, to int64) (reached bool, err er
 func (s *localSession) settle(ctx context.Context) bool {
 	for range maxRounds {
 		atRest := true
-		for _, a := range s.apps.all() {
+		for _, a := range s.Apps.All() {
 			if a.isAtRest() {
 				continue
 			}
@@ -166,12 +167,12 @@ func (a *App) waitBarrier(ctx context.Context) bool {
 // askBarrier sends a barrier. calls is the number of gateway calls that the app waits for, or -1 if the app does not
 // count them.
 func (a *App) askBarrier(ctx context.Context) (calls int, ok bool) {
-	id := a.session.newID("bar")
+	id := "bar-" + rand.Text()
 	answered := make(chan int, 1)
 	a.mu.Lock()
 	a.barriers[id] = answered
 	a.mu.Unlock()
-	a.SendText(a.session.frame(glasses.TypeBarrier, id, struct{}{}))
+	a.SendText(a.session.Frame(glasses.TypeBarrier, id, struct{}{}))
 	select {
 	case calls = <-answered:
 		return calls, true
@@ -231,11 +232,11 @@ func (s *localSession) advance(ctx context.Context, ms int64) (nowMs int64, sett
 
 // stepToward advances to target, or to the service's next action if that is earlier, and performs the action.
 func (s *localSession) stepToward(ctx context.Context, target int64) (reached bool, err error) {
-	s.mu.Lock()
+	s.Mu.Lock()
 	if due, ok := s.nextDue(); ok {
 		target = max(min(target, due), s.state.nowMs())
 	}
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	if err := s.turns.exchange.take(ctx); err != nil {
 		return false, err
 	}
@@ -243,15 +244,15 @@ func (s *localSession) stepToward(ctx context.Context, target int64) (reached bo
 	if reached, err = s.step(ctx, target); err != nil {
 		return false, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	s.expire()
 	return reached, nil
 }
 
 // isBusy reports whether an app still has work in virtual time.
 func (s *localSession) isBusy() bool {
-	for _, a := range s.apps.all() {
+	for _, a := range s.Apps.All() {
 		if !a.isAtRest() {
 			return true
 		}
