@@ -12,7 +12,7 @@ import (
 // Attach adds an app and logs its arrival.
 func (s *Session[A]) Attach(ctx context.Context, app A) {
 	s.Apps.Add(app)
-	a := app.attachment()
+	a := app.Attached()
 	if s.Apps.Len() == 1 && s.host.Standing().Transcription != nil {
 		s.takeOverTranscription(ctx, a.Since != nil)
 	}
@@ -38,7 +38,7 @@ func (s *Session[A]) Detach(ctx context.Context, app A) {
 	if s.Apps.Len() == 0 && s.host.Standing().Transcription != nil {
 		s.SendStanding() // no app receives transcripts any more
 	}
-	s.Log(ctx, glasses.RowAppDetached, app.attachment().Info)
+	s.Log(ctx, glasses.RowAppDetached, app.Attached().Info)
 }
 
 // SendStanding restores the standing settings of apps on the glasses. Without glasses it does nothing, because the next
@@ -54,7 +54,7 @@ func (s *Session[A]) Welcome(
 	ctx context.Context, app A, helloID, sessionID, model string, rows Rows, glassesState glasses.AppState,
 ) []byte {
 	deviceModel, _ := glasses.Model(model)
-	since := app.attachment().Since
+	since := app.Attached().Since
 	return s.Frame(glasses.TypeWelcome, helloID, glasses.Welcome{
 		SessionID: sessionID, DeviceModel: deviceModel, Link: glassesState.Link, LastSeq: rows.Last,
 		Glasses: glassesState, Truncated: since != nil && *since < rows.First-1, Gateway: s.newGateway(ctx, app),
@@ -63,7 +63,7 @@ func (s *Session[A]) Welcome(
 
 // Replay passes the app the events and results after its cursor. It does not need Mu.
 func (s *Session[A]) Replay(ctx context.Context, app A, rows Rows, pass func(frame []byte) error) error {
-	since := app.attachment().Since
+	since := app.Attached().Since
 	if since == nil {
 		return nil
 	}
@@ -84,12 +84,12 @@ func (s *Session[A]) newGateway(ctx context.Context, app A) *glasses.Gateway {
 	case err != nil:
 		gateway = nil
 	case gateway == nil:
-		app.attachment().tokenEnds.Store(0)
+		app.Attached().tokenEnds.Store(0)
 		return nil
 	default:
 		ends = ends.Add(glasses.GatewayTokenLife)
 	}
-	app.attachment().tokenEnds.Store(ends.UnixMilli())
+	app.Attached().tokenEnds.Store(ends.UnixMilli())
 	return gateway
 }
 
@@ -98,7 +98,7 @@ func (s *Session[A]) newGateway(ctx context.Context, app A) *glasses.Gateway {
 func (s *Session[A]) RenewTokens(ctx context.Context, hasChanged bool) {
 	soon := s.host.TokenTime().Add(glasses.GatewayTokenRenew)
 	for _, app := range s.Apps.All() {
-		a := app.attachment()
+		a := app.Attached()
 		ends := a.tokenEnds.Load()
 		if !a.takesTokens || ends == 0 && !hasChanged || !time.UnixMilli(ends).Before(soon) {
 			continue

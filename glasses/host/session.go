@@ -16,7 +16,7 @@ import (
 type App interface {
 	comparable
 	Receiver
-	attachment() *Attachment
+	Attached() *Attachment
 }
 
 // Attachment is what a session knows of an attached app.
@@ -32,7 +32,8 @@ func (a *Attachment) SetHello(hello glasses.Hello) {
 	a.Info, a.Since, a.takesTokens = hello.App, hello.Since, hello.Gateway
 }
 
-func (a *Attachment) attachment() *Attachment { return a }
+// Attached returns a, also for the app that embeds it (App).
+func (a *Attachment) Attached() *Attachment { return a }
 
 // Host is what a session needs from the program around it: its clock, its log and state, and its glasses. The session
 // calls it with Mu held, except for Now and NewGateway.

@@ -217,7 +217,7 @@ func (s *localSession) stop(code int, reason string) {
 }
 
 // nextDue returns the time of the service's next action, in ms on the session's clock. The caller
-// holds mu.
+// holds Mu.
 func (s *localSession) nextDue() (at int64, ok bool) {
 	deadline, ok := s.NextDeadline()
 	at = deadline.UnixMilli()

@@ -49,7 +49,7 @@ type localSessions struct {
 	tokens     gatewayTokens
 	pairs      Pairs // nil if real glasses are not remembered
 
-	mu       sync.Mutex // taken before stateFile.mu, never together with localSession.mu
+	mu       sync.Mutex // taken before stateFile.mu, never together with localSession.Mu
 	isLoaded bool
 	isOver   bool
 	open     map[string]*localSession

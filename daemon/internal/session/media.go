@@ -80,7 +80,7 @@ var extensions = map[string]string{
 	"audio/L16": ".pcm",
 }
 
-// saveMedia saves the bytes of a result under their hash. The caller holds mu.
+// saveMedia saves the bytes of a result under their hash. The caller holds Mu.
 func (s *localSession) saveMedia(f glasses.Frame, body []byte) {
 	var media glasses.Media
 	_ = json.Unmarshal(f.Payload, &media)
