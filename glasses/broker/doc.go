@@ -1,10 +1,10 @@
 // Package broker holds the state of a session between its apps and its glasses. All hosts that connect the two share
 // it: the daemon's local sessions and the backend's relay.
 //
-// The broker decides and the host acts; package host contains what both hosts have in common. Every method handles one input at a given time, and returns outputs that the
-// host carries out in order: answer the sender, send to the apps or the glasses, append a row to the event log. The
-// package does no I/O and has no goroutine, clock or lock. A host calls a Broker under the lock that also orders its
-// sending and logging, so that a replay followed by live frames is exact.
+// The broker decides and the host acts; package host contains what both hosts have in common. Every method handles one
+// input at a given time, and returns outputs that the host carries out in order: answer the sender, send to the apps or
+// the glasses, append a row to the event log. The package does no I/O and has no goroutine, clock or lock. A host calls
+// a Broker under the lock that also orders its sending and logging, so that a replay followed by live frames is exact.
 //
 // The package covers the admission of frames (size, form, direction, text or binary), the detection of repeated ids,
 // commands with their results and deadlines, refusals and their codes, the rows of the log, the stream counters, and
