@@ -3,6 +3,7 @@ package credit_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"testing"
 	"time"
 
@@ -56,6 +57,30 @@ func TestCredit_LockedAccountDelaysNoOther(t *testing.T) {
 	}
 	must(t, other.Rollback())
 	must(t, <-ada)
+}
+
+// A cap that is set while a hold waits for the balance applies to the hold.
+func TestCredit_CapSetWhileHoldWaits(t *testing.T) {
+	where := dbtest.Postgres(t)
+	s, l := twoBooks(t, where)
+	dbtest.AddProject(t, s, "ada", modelProjects[0])
+	client := enginetest.Connect(t, where)
+	other, err := client.BeginTx(t.Context(), nil)
+	must(t, err)
+	_, err = other.ExecContext(t.Context(), lockAda)
+	must(t, err)
+	held := make(chan error, 1)
+	go func() {
+		_, err := l.Hold(t.Context(), credit.HoldRequest{Account: "ada", Project: modelProjects[0], Amount: 1})
+		held <- err
+	}()
+	dbtest.AwaitLock(t, client)
+	dbtest.Exec(t, s, `INSERT INTO gateway_settings (account_id, app_id, day_cap) VALUES ('ada', $1, 0)`, modelProjects[0])
+	must(t, other.Rollback())
+	var refused *credit.CapReached
+	if err := <-held; !errors.As(err, &refused) {
+		t.Errorf("got error %v, want *CapReached", err)
+	}
 }
 
 // PostgreSQL aborts the transaction of a server that is frozen in the middle of it; the transaction then runs again.

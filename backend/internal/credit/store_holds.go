@@ -44,6 +44,14 @@ func (c periodCaps) any() bool { return c.day.Valid || c.month.Valid }
 // lockBalance locks and reads the balance of an account, and reads the caps of one of its projects. It returns
 // ErrNoBook if the account has no balance.
 func (s *Store) lockBalance(ctx context.Context, tx *sql.Tx, accountID, project string) (lockedBalance, error) {
+	if s.Postgres() && project != "" {
+		// A statement that waits for a lock sees the other table as it was before: a cap set meanwhile would not apply.
+		err := db.Exec(ctx, tx, "lock credit balance", `SELECT 1 FROM credit_balances WHERE account_id = $1 FOR UPDATE`,
+			accountID)
+		if err != nil {
+			return lockedBalance{}, err
+		}
+	}
 	return db.One(ctx, tx, ErrNoBook, func(row db.Row) (b lockedBalance, err error) {
 		err = row.Scan(&b.book, &b.posted, &b.held, &b.caps.day, &b.caps.month, &b.projectCaps.day, &b.projectCaps.month)
 		return b, err
