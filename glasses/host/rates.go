@@ -21,7 +21,8 @@ type Rates struct {
 	apps, glasses time.Time // times at which the whole burst is available again
 }
 
-// Wait uses one frame of the sender's rate. It waits while the sender is over the rate, and returns early when ctx ends.
+// Wait uses one frame of the sender's rate. It waits while the sender is over the rate, and returns early when ctx
+// ends.
 func (r *Rates) Wait(ctx context.Context, sender string, rate Rate) {
 	delay := r.reserve(time.Now(), sender, rate)
 	if delay <= 0 {

@@ -40,6 +40,8 @@ func (a *Attachment) Attached() *Attachment { return a }
 type Host[A App] interface {
 	// Now returns the time on the session's clock.
 	Now() time.Time
+	// EventID returns the ID under which an event of the glasses is relayed and logged. id is the ID that they chose.
+	EventID(id string) string
 	// Append adds a row to the log and applies it to the session's state. If the row is a successful result, answered is
 	// its command. When the row is durable, Append acknowledges it to from, unless from is nil.
 	Append(ctx context.Context, row glasses.Event, from Receiver, answered *broker.Command)
@@ -131,6 +133,10 @@ func (s *Session[A]) CountPending() { s.pending.Store(int64(s.Broker.Pending()))
 func (s *Session[A]) FromGlasses(
 	ctx context.Context, from Receiver, id, player broker.PeerID, f glasses.Frame, raw []byte,
 ) error {
+	if eventID := s.host.EventID(f.ID); f.Type != glasses.TypeResult && eventID != f.ID {
+		f.ID = eventID
+		raw = broker.Payload(f)
+	}
 	outputs := s.Broker.FromGlasses(s.host.Now(), id, player, f, raw)
 	_ = s.Perform(ctx, from, outputs) // sends no command
 	isNew := outputs[len(outputs)-1].Action == broker.Append
@@ -163,8 +169,8 @@ func (s *Session[A]) IsCommand(id string) bool {
 
 // Streams bypass the broker: they are relayed without Mu, counted, and never logged.
 
-// RelayStream sends a frame of a stream to the apps, and counts its size bytes. If apps lag behind, it returns the channel
-// for AwaitRelief; otherwise it returns nil. It does not need Mu.
+// RelayStream sends a frame of a stream to the apps, and counts its size bytes. If apps lag behind, it returns the
+// channel for AwaitRelief; otherwise it returns nil. It does not need Mu.
 func (s *Session[A]) RelayStream(typ string, size int, m Message) (relieved <-chan struct{}) {
 	s.streamsMu.Lock()
 	s.streams.Add(s.host.Now(), typ, size)

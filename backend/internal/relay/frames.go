@@ -94,6 +94,9 @@ func (s *liveSession) refuse(c *conn, id string, err error) {
 // Now returns the current time (host.Host).
 func (s *liveSession) Now() time.Time { return s.hub.Now() }
 
+// EventID returns the page's ID: pages choose unique ones (host.Host).
+func (s *liveSession) EventID(id string) string { return id }
+
 // Append applies a row to the session's state and queues it for the log (host.Host).
 func (s *liveSession) Append(
 	ctx context.Context, row glasses.Event, from host.Receiver, answered *broker.Command,

@@ -62,8 +62,8 @@ const MaxPeers = 64
 
 var errTooManyPeers = errors.New("too many apps or pages are attached to this session")
 
-// attach adds a peer and announces it. Every row up to the returned session's LastSeq is in the log, and every later row is sent over
-// the connection. It returns sessions.ErrClosed for a closed session, or errTooManyPeers.
+// attach adds a peer and announces it. Every row up to the returned session's LastSeq is in the log, and every later
+// row is sent over the connection. It returns sessions.ErrClosed for a closed session, or errTooManyPeers.
 func (s *liveSession) attach(ctx context.Context, c *conn) (sessions.Session, error) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()

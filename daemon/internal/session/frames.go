@@ -106,14 +106,6 @@ func (s *localSession) handleGlasses(ctx context.Context, data []byte, binary bo
 	}
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	if f.Type != glasses.TypeResult {
-		// An event gets the number of its row as its ID. Restarted glasses would repeat their own IDs, and every
-		// run in virtual time would use the same IDs.
-		f.ID = s.newEventID()
-		if data, err = f.Encode(); err != nil {
-			return
-		}
-	}
 	if err := s.FromGlasses(ctx, nil, player, player, f, data); err != nil {
 		s.owner.often.Warn("rejected a frame from the glasses", "session", s.id, "err", err)
 	}

@@ -161,8 +161,9 @@ func (s *localSession) Acknowledge(_ context.Context, row glasses.Event, to host
 // logService logs a row from the service itself. The caller holds Mu.
 func (s *localSession) logService(typ string, payload any) { s.Log(s.life, typ, payload) }
 
-// newEventID returns the ID of the event that is appended next. The caller holds Mu.
-func (s *localSession) newEventID() string { return fmt.Sprintf("g-%d", s.log.newest()+1) }
+// EventID returns the number of the row that is appended next (host.Host). Restarted glasses would repeat their own IDs,
+// and every run in virtual time would use the same IDs.
+func (s *localSession) EventID(string) string { return fmt.Sprintf("g-%d", s.log.newest()+1) }
 
 // rowsWritten acknowledges a batch and tells the apps how far they may advance their cursors. The rows of the batch
 // were relayed earlier.
