@@ -28,7 +28,6 @@ type Hold struct {
 
 // Call is the ledger's record of a call. It consists of numbers and words from fixed sets, and contains no content,
 // user or network address.
-// user or address.
 //
 // Account and Project are taken from the hold, if there is one.
 type Call struct {
