@@ -8,5 +8,6 @@
 //
 // The package covers the admission of frames (size, form, direction, text or binary), the detection of repeated ids,
 // commands with their results and deadlines, refusals and their codes, the rows of the log, the stream counters, and
-// the bounded queue of frames that a peer has not received.
+// the bounded queue of frames that a peer has not received. A host answers a frame that is not admitted with an error
+// frame (ErrorFrame) and does not log it.
 package broker

@@ -11,12 +11,13 @@
 //
 // The package does not know who may attach. The hosts differ in three points:
 //
-//   - The log (Host.Append, Host.Acknowledge). The daemon's file assigns a row its seq immediately, so the broker can acknowledge repeats
-//     (broker.Broker.Logged). The relay's database assigns it when a batch commits and finds repeats itself, because
-//     several servers may write the rows of one session.
-//   - IDs of events (Host.EventID). The daemon names an event of the glasses after its row, because glasses that restart would repeat
-//     their IDs, and runs in virtual time must be reproducible. The relay's pages choose unique IDs, and send a frame
-//     again with the same ID after they reconnect.
-//   - The state of the glasses (Host.Append). The daemon keeps a snapshot from which new glasses continue. A page of the relay
-//     continues by itself, so the relay keeps only what a new page or app must know: the last display and the state.
+//   - The log (Host.Append, Host.Acknowledge). The daemon's file assigns a row its seq immediately, so the broker can
+//     acknowledge repeats (broker.Broker.Logged). The relay's database assigns it when a batch commits and finds
+//     repeats itself, because several servers may write the rows of one session.
+//   - IDs of events (Host.EventID). The daemon names an event of the glasses after its row, because glasses that
+//     restart would repeat their IDs, and runs in virtual time must be reproducible. The relay's pages choose unique
+//     IDs, and send a frame again with the same ID after they reconnect.
+//   - The state of the glasses (Host.Append). The daemon keeps a snapshot from which new glasses continue. A page of the
+//     relay continues by itself, so the relay keeps only what a new page or app must know: the last display and the
+//     state.
 package host

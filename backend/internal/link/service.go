@@ -185,8 +185,8 @@ func (s *Service) repolled(ctx context.Context, hash string, now time.Time) erro
 	return ErrUnknown
 }
 
-// pace raises the interval of a code that is polled too fast. The time of the last poll is kept only in memory, so
-// that polling a pending code only reads one row. The raised interval is stored.
+// pace raises the interval of a code that is polled too fast, which RFC 8628 does with slow_down. The time of the last
+// poll is kept only in memory, so that polling a pending code only reads one row. The raised interval is stored.
 func (s *Service) pace(ctx context.Context, hash string, interval time.Duration, now time.Time) (time.Duration, error) {
 	s.mu.Lock()
 	last, polled := s.polls[hash]
