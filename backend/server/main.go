@@ -69,7 +69,7 @@ func Root(stderr io.Writer) *cobra.Command {
 	return root
 }
 
-// settings adds the flags of the settings, and returns the help topic that lists all of them. The help of other
+// settings registers a flag for every setting, and returns the help topic that lists all of them. The help of other
 // commands shows only the most common ones.
 func settings(flags *pflag.FlagSet) *cobra.Command {
 	var all pflag.FlagSet

@@ -39,8 +39,8 @@ func (l *List[P]) Remove(peer P) {
 	l.peers.Store(&peers)
 }
 
-// Send sends a message to every peer. If peers lag behind, it returns the channel of one of them, for which the sender
-// of a stream may wait; otherwise it returns nil.
+// Send sends a message to every peer. If any peer lags behind, it returns a channel that is closed when one such peer
+// catches up, so that the sender of a stream can wait. Otherwise it returns nil.
 func (l *List[P]) Send(m Message) (relieved <-chan struct{}) {
 	for _, peer := range l.All() {
 		if r := peer.Send(m); r != nil {

@@ -56,7 +56,8 @@ type Host[A App] interface {
 	SetStanding(standing glasses.Standing)
 	// NewGateway returns the gateway's address and a new token for an app, or nil if the session has no gateway.
 	NewGateway(ctx context.Context, app A) (*glasses.Gateway, error)
-	// TokenTime returns the time by which tokens expire, which is real even if the session's clock is not.
+	// TokenTime returns the current time for checking whether a token has expired. It is real time even if the session
+	// runs in virtual time.
 	TokenTime() time.Time
 }
 

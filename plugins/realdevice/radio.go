@@ -51,7 +51,7 @@ func codeOf(err error) string { return cmp.Or(problem.CodeOf(err), problem.CodeT
 // address matches a Bluetooth address, including the brackets after a name.
 var address = regexp.MustCompile(`(?i) ?\((?:[0-9A-F]{2}[:_]){5}[0-9A-F]{2}\)|(?:[0-9A-F]{2}[:_]){5}[0-9A-F]{2}`)
 
-// withoutAddresses removes Bluetooth addresses from a text for users and agents, because they identify the owner of
+// withoutAddresses removes Bluetooth addresses from text shown to users and agents, because they identify the owner of
 // the glasses.
 func withoutAddresses(text string) string {
 	return address.ReplaceAllStringFunc(text, func(found string) string {

@@ -37,8 +37,8 @@ func (s *Store) PasskeyHolder(ctx context.Context, accountID string) (Holder, er
 	return h, err
 }
 
-// ceremonyRetention is how long an expired ceremony is kept: a process whose clock is behind still accepts responses to
-// it, and needs to find out that it is finished.
+// ceremonyRetention is how long the count of an expired ceremony is kept. A process whose clock is behind still accepts
+// responses to the ceremony, and must be able to see that it is finished.
 const ceremonyRetention = time.Hour
 
 // TryCeremony counts a response to a ceremony, across all processes. It returns false if the ceremony is finished

@@ -50,7 +50,8 @@ func (s *Store) MintSession(
 	return got, created, former, err
 }
 
-// maxMintRounds is the number of attempts on PostgreSQL, where other calls may intervene. SQLite has a single writer.
+// maxMintRounds is the maximum number of attempts to resume or insert a session on PostgreSQL, where concurrent calls
+// can conflict. On SQLite, which has a single writer, the first attempt succeeds.
 const maxMintRounds = 20
 
 func mint(ctx context.Context, tx *sql.Tx, m Mint) (Session, bool, string, error) {

@@ -68,7 +68,7 @@ var levelNames = []levelChoice{
 
 const fieldPrefix = "assistant."
 
-// ofDefault is the prefix of the IDs in the form for the account's default.
+// ofDefault is the prefix of the element IDs in the form for the account's default access levels.
 const ofDefault = "default"
 
 var fieldAbout = map[string]string{

@@ -38,7 +38,7 @@ type Event struct {
 type App struct {
 	// Welcome is the welcome that the service sent when the app attached.
 	Welcome glasses.Welcome
-	// Events receives the events. It is closed when the connection ends.
+	// Events delivers the events sent to the app. It is closed when the connection ends.
 	Events <-chan Event
 
 	ws     *websocket.Conn

@@ -28,7 +28,7 @@ func (t Transport) Offers(model string) bool {
 	return len(t.DeviceModels) == 0 || slices.Contains(t.DeviceModels, model)
 }
 
-// TransportOpen is a request to open a session's glasses with a transport.
+// TransportOpen is a request to start a session's glasses on a transport.
 type TransportOpen struct {
 	SessionID   string
 	DeviceModel string

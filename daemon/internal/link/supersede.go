@@ -111,8 +111,8 @@ func (m *Manager) fileOf(l account.Link) AuthFile {
 	return file
 }
 
-// cancelCode asks the backend, in the background, to cancel the code of an abandoned flow. The code's page then shows
-// that, and a poll in progress creates no token.
+// cancelCode asks the backend, in the background, to cancel the code of an abandoned flow. The code's page then reports
+// that the request was cancelled, and a poll in progress creates no token.
 func (m *Manager) cancelCode(f *flow) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -113,8 +113,8 @@ func runQuietly[Q, R any](
 	return report, err
 }
 
-// scenarioFile returns the path of the scenario that the agent passed, directly or by its
-// directory.
+// scenarioFile returns the path of the scenario that the agent passed: the file itself, or the directory that contains
+// it.
 func scenarioFile(ctx context.Context, who caller.Caller, path string) (string, error) {
 	const hint = "Pass the file that recordSession returned, or the path of a scenario."
 	if path == "" {

@@ -79,7 +79,7 @@ func packsOf(r rune, script language.Script, region Region, asEmoji bool) []pack
 	if asEmoji || r >= firstEmojiPlane {
 		pictures = slices.Concat(emoji, symbols)
 	}
-	if r >= firstSymbol && !isEastAsian(r) { // fonts of a script rarely contain them
+	if r >= firstSymbol && !isEastAsian(r) { // script-specific fonts rarely contain symbols
 		return slices.Concat(pictures, list)
 	}
 	return slices.Concat(list, common, pictures)

@@ -123,7 +123,7 @@ func (v *leveller) explicit() {
 	}
 }
 
-// put assigns the level of e, and the direction of an override, to character i.
+// put sets the level of character i to e's level and, if e is an override, its class to the override's direction.
 func (v *leveller) put(i int, e embedding) {
 	v.levels[i] = e.level
 	if e.override != bidi.ON {

@@ -140,7 +140,7 @@ func isRecording(dir string) bool {
 	return err == nil && s.Recorded != nil
 }
 
-// isScenario reports whether a file is meant to be a scenario. It accepts an invalid one, whose errors the run shows.
+// isScenario reports whether a file is meant to be a scenario, even if it is invalid: the run then reports its errors.
 func isScenario(path string) bool {
 	data, err := readBounded(path)
 	if err != nil {
