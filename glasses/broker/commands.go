@@ -13,7 +13,8 @@ import (
 type Command struct {
 	Type    string
 	Payload json.RawMessage
-	// Value is the decoded Payload, see glasses.ParseCommand; nil if it is malformed.
+	// Value is the decoded Payload, see glasses.ParseCommand. It is nil for display.show, because a decoded tree takes
+	// many times the memory of its text, and undefined if the payload is malformed.
 	Value any
 
 	deadline time.Time
@@ -24,8 +25,11 @@ type Command struct {
 
 // NewCommand returns a command and decodes its payload.
 func NewCommand(typ string, payload json.RawMessage) Command {
-	value, _ := glasses.ParseCommand(typ, payload)
-	return Command{Type: typ, Payload: payload, Value: value}
+	c := Command{Type: typ, Payload: payload}
+	if typ != glasses.TypeDisplayShow {
+		c.Value, _ = glasses.ParseCommand(typ, payload)
+	}
+	return c
 }
 
 // Pending returns the number of commands without a result.
@@ -155,6 +159,9 @@ func (b *Broker) sorted(match func(Command) bool, order func(a, b Command) int) 
 // add records a command that was sent at asked.
 func (b *Broker) add(id string, c Command, asked time.Time) {
 	c.deadline = b.deadline(asked, c.Value)
+	if c.Type == glasses.TypeDisplayShow {
+		c.Value = nil
+	}
 	b.commands++
 	c.order = b.commands
 	if b.pending == nil {

@@ -36,7 +36,7 @@ func (a *Attachment) SetHello(hello glasses.Hello) {
 func (a *Attachment) Attached() *Attachment { return a }
 
 // Host is what a session needs from the program around it: its clock, its log and state, and its glasses. The session
-// calls it with Mu held, except for Now and NewGateway.
+// calls it with Mu held, except for Now, NewGateway and TokenTime.
 type Host[A App] interface {
 	// Now returns the time on the session's clock.
 	Now() time.Time

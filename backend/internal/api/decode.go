@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"github.com/service-dev/service/backend/internal/httpjson"
 	"github.com/service-dev/service/internal/problem"
@@ -57,8 +58,9 @@ var notJSON = problem.New(problem.CodeUnsupportedMedia, "the body must be applic
 	"Set Content-Type: application/json.")
 
 // strict refuses unknown and repeated fields at any depth, and field names in another case. It replaces text that is not
-// valid UTF-8, which apps may send in half.
-var strict = json.JoinOptions(json.RejectUnknownMembers(true), jsontext.AllowInvalidUTF8(true))
+// valid UTF-8, which apps may send in half, and accepts base64 with line breaks.
+var strict = json.JoinOptions(json.RejectUnknownMembers(true), jsontext.AllowInvalidUTF8(true),
+	jsonv1.ParseBytesWithLooseRFC4648(true))
 
 func decodeBytes(data []byte, into any) error {
 	if err := json.Unmarshal(data, into, strict); err != nil {

@@ -43,6 +43,14 @@ func TestStrictNestedBodies(t *testing.T) {
 	}
 }
 
+// Media may be encoded by a program that breaks its lines.
+func TestControl_MediaWithLineBreaks(t *testing.T) {
+	var c backendapi.Control
+	if err := decodeBytes([]byte(`{"type":"sim.photo","media":"aGVs\nbG8=\r\n"}`), &c); err != nil || string(c.Media) != "hello" {
+		t.Errorf("got media %q, error %v; want hello", c.Media, err)
+	}
+}
+
 // FuzzDecodeNested compares the strict decoder of nested bodies with encoding/json, and checks the accepted field
 // names with a separate walk.
 func FuzzDecodeNested(f *testing.F) {

@@ -131,8 +131,9 @@ type batch struct {
 	broken []backendapi.AnalyticsRejected
 }
 
-// lenient ignores unknown fields and takes the last of repeated ones.
-var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+// lenient ignores unknown fields, takes the last of repeated ones, and accepts names in any case.
+var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true),
+	json.MatchCaseInsensitiveNames(true))
 
 // decodeBatch decodes a body. It ignores unknown fields, because apps may be newer than the backend. A malformed event
 // does not affect the other events.

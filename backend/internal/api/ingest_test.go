@@ -176,6 +176,15 @@ func TestIngestLimit(t *testing.T) {
 	w.counted(w.send(key, w.batch("a")))
 }
 
+// Names are accepted in any case and with a repetition, of which the last counts.
+func TestBatch_IsReadLeniently(t *testing.T) {
+	b, err := decodeBatch([]byte(`{"EVENTS":[{"ID":"a","installID":"k3v9x2m4q7","name":"x","name":"opened","new":1}]}`))
+	if err != nil || len(b.events) != 1 || b.events[0].ID != "a" || b.events[0].InstallID != "k3v9x2m4q7" ||
+		b.events[0].Name != "opened" {
+		t.Errorf("got %+v, error %v; want one event with every field", b.events, err)
+	}
+}
+
 func FuzzBatch(f *testing.F) {
 	f.Add([]byte(`{"events":[{"id":"e-1","type":"event","name":"photo.taken","at":1767323045000,"installId":"k3v9x2m4q7"}]}`))
 	f.Add([]byte(`{"events":[7,null,{"id":{}},{"at":1e99}],"x":1}`))

@@ -144,12 +144,12 @@ func askServiced(ctx context.Context, d dialer.Daemon, action string) (term.Serv
 // first.
 const handoverTime = 40 * time.Second
 
-// maxReplacements is the maximum number of times that a daemon is stopped because it does not understand this program.
+// maxReplacements is the maximum number of times that a daemon is stopped because it is too old for this program.
 // A running agent may start it again.
 const maxReplacements = 3
 
 // awaitManaged connects to the daemon that the service manager has just started; with systemd the connection itself
-// starts the daemon. If it reaches a daemon that a client started instead, or one that does not understand this
+// starts the daemon. If it reaches a daemon that a client started instead, or one that is too old for this
 // program, it stops that daemon.
 func (a *app) awaitManaged(ctx context.Context, d dialer.Daemon, s term.Service) (*term.ServedBy, error) {
 	wait, cancel := context.WithTimeout(ctx, handoverTime)
@@ -162,7 +162,7 @@ func (a *app) awaitManaged(ctx context.Context, d dialer.Daemon, s term.Service)
 			return by, nil
 		case err == nil && by != nil:
 			err = a.replace(wait)
-		case problem.CodeOf(err) == problem.CodeProtocolMismatch && stopped < maxReplacements:
+		case errors.Is(err, client.ErrDaemonTooOld) && stopped < maxReplacements:
 			stopped++
 			_, err = a.stopOrKill(wait)
 		}

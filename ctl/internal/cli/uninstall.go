@@ -158,8 +158,8 @@ func (a *app) deleteState(ctx context.Context, state purge.State, done *term.Uni
 	}
 }
 
-// endLink revokes this machine's link and returns the outcome in words. It replaces a daemon that does not understand
-// this program, and returns an error if that fails.
+// endLink revokes this machine's link and returns the outcome in words. It replaces a daemon that is too old for
+// this program, and returns an error if it cannot ask a daemon of another version.
 func (a *app) endLink(ctx context.Context) (string, error) {
 	link := term.LinkUnknown
 	for try := 1; ; try++ {
@@ -175,7 +175,11 @@ func (a *app) endLink(ctx context.Context) (string, error) {
 			}
 			return nil
 		})
-		if problem.CodeOf(err) != problem.CodeProtocolMismatch {
+		switch {
+		case errors.Is(err, client.ErrDaemonTooOld):
+		case problem.CodeOf(err) == problem.CodeProtocolMismatch: // the daemon is newer
+			return "", err
+		default:
 			return link, nil // the report states if the outcome is unknown
 		}
 		if try == maxReplacements {

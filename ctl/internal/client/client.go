@@ -179,8 +179,11 @@ func mismatch(version string, lo, hi int) error {
 	return nil
 }
 
+// ErrDaemonTooOld is the cause of an error if the running daemon is too old for this program.
+var ErrDaemonTooOld = errors.New("the running daemon is too old")
+
 func tooOld(message string) error {
-	return &problem.Error{Code: problem.CodeProtocolMismatch, Message: message,
+	return &problem.Error{Code: problem.CodeProtocolMismatch, Message: message, Err: ErrDaemonTooOld,
 		FixHint: "Run `servicectl daemon restart`; connected agents continue with the new daemon."}
 }
 

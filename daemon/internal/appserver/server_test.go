@@ -135,6 +135,7 @@ func TestServer_SlowsFloodWithoutLoss(t *testing.T) {
 	m, s, _ := serve(t, t.TempDir(), Options{})
 	ws := attach(t, s)
 	const frames = 2800 // 2000 of them are one burst
+	began, results := time.Now(), 0
 	go func() {
 		for i := range frames {
 			frame := fmt.Appendf(nil, `{"v":1,"type":"display.clear","id":"a-%d","at":0}`, i)
@@ -143,7 +144,6 @@ func TestServer_SlowsFloodWithoutLoss(t *testing.T) {
 			}
 		}
 	}()
-	began, results := time.Now(), 0
 	if _, err := until(t, ws, func(f glasses.Frame) bool {
 		if f.Type == glasses.TypeResult {
 			results++

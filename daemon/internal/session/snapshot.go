@@ -45,7 +45,7 @@ func (m *meta) applyEvent(row glasses.Event, answered *broker.Command) {
 func applyCommand(s *glasses.Snapshot, c *broker.Command) {
 	switch c.Type {
 	case glasses.TypeDisplayShow:
-		if show, ok := c.Value.(*glasses.Show); ok {
+		if show, err := glasses.ParseShow(c.Payload); err == nil {
 			model, _ := glasses.Model(s.DeviceModel)
 			s.View = render.Show(model, s.View, &show.Tree)
 		}
