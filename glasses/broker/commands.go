@@ -126,8 +126,8 @@ func (b *Broker) answer(now time.Time, id string, result glasses.Result, chip st
 	}
 }
 
-// HandOver assigns the pending commands of left, glasses that disconnected, to next. It returns the commands' frames
-// in the order the apps sent them. If left is Nobody, these are the commands restored from an earlier broker.
+// HandOver assigns the pending commands of left, which has disconnected, to next, and returns their frames in the order
+// in which the apps sent them. If left is Nobody, it hands over the commands that were restored from an earlier broker.
 func (b *Broker) HandOver(now time.Time, left, next PeerID) (frames [][]byte) {
 	ids := b.sorted(func(c Command) bool { return c.askedOf == left },
 		func(a, b Command) int { return cmp.Compare(a.order, b.order) })

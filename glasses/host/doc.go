@@ -17,7 +17,7 @@
 //   - IDs of events (Host.EventID). The daemon names an event of the glasses after its row, because glasses that
 //     restart would repeat their IDs, and runs in virtual time must be reproducible. The relay's pages choose unique
 //     IDs, and send a frame again with the same ID after they reconnect.
-//   - The state of the glasses (Host.Append). The daemon keeps a snapshot from which new glasses continue. A page of the
-//     relay continues by itself, so the relay keeps only what a new page or app must know: the last display and the
-//     state.
+//   - The state of the glasses (Host.Append). The daemon keeps a snapshot from which new glasses continue. A page of
+//     the relay continues by itself, so the relay keeps only what a new page or app must know: the last display and
+//     the state.
 package host

@@ -44,8 +44,8 @@ type Handler interface {
 	// Handle handles one message of the peer. The message is valid until Handle returns. Messages of one peer are
 	// handled one after the other.
 	Handle(m Message)
-	// Ending is called once when the peer is told to leave or its connection is lost, with the peer's lock held: it must
-	// not call the peer.
+	// Ending is called once, when the peer is told to leave or its connection is lost. It must not call the peer, whose
+	// lock is held.
 	Ending()
 	// Gone is called once when the peer has disconnected. It must call Finish.
 	Gone()

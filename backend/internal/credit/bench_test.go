@@ -16,8 +16,8 @@ import (
 	"github.com/service-dev/service/test/pgtest"
 )
 
-// BenchmarkCredit_Holds runs 100 clients of one account; all of them contend for one row. The variants are the ledger on
-// SQLite, the ledger on a durable PostgreSQL, and one statement per hold there, a conditional update with an insert.
+// BenchmarkCredit_Holds runs 100 clients of one account; all of them contend for one row. The variants are the ledger
+// on SQLite, the ledger on a durable PostgreSQL, and one statement per hold there, a conditional update with an insert.
 func BenchmarkCredit_Holds(b *testing.B) {
 	cluster, err := pgtest.StartDurable()
 	if errors.Is(err, pgtest.ErrMissing) {

@@ -26,8 +26,8 @@ import (
 //   - If a caller's context ends before its write starts, the caller returns immediately and the write never runs.
 //     After that the caller waits, because the running function uses the caller's variables.
 //   - A statement that has started is never cancelled by a caller. On SQLite, openWriter ensures this: if an INSERT,
-//     UPDATE or DELETE is interrupted, SQLite rolls back the whole transaction, including the other writes of the batch.
-//     On PostgreSQL, writes run with the context of their transaction.
+//     UPDATE or DELETE is interrupted, SQLite rolls back the whole transaction, including the other writes of the
+//     batch. On PostgreSQL, writes run with the context of their transaction.
 //   - If SQLite itself rolls the transaction back, for example when the disk is full, no later statement of the batch
 //     may run: outside a transaction each would commit separately. The connection refuses them with errRolledBack.
 //

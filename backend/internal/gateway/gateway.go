@@ -219,8 +219,8 @@ type Caller struct {
 	Session string
 }
 
-// Sink receives the answer to a call. It is an interface because package modelapi, which writes answers to apps, imports
-// this package.
+// Sink receives the answer to a call. It is an interface because package modelapi, which writes answers to apps,
+// imports this package.
 type Sink interface {
 	// Begin is called once, before the first Write.
 	Begin(streamed bool)

@@ -1,8 +1,8 @@
 // Package web serves the backend's HTML pages, forms and cookies.
 //
-// It uses the services of the other packages (Options in web.go, Dashboard in dashboard_services.go). It contains no SQL,
-// does not depend on the JSON API, and does not know how codes and secrets are stored. Every page except the simulator
-// works without JavaScript.
+// It uses the services of the other packages (Options in web.go, Dashboard in dashboard_services.go). It contains no
+// SQL, does not depend on the JSON API, and does not know how codes and secrets are stored. Every page except the
+// simulator works without JavaScript.
 //
 // Rules for every route:
 //   - GET and HEAD change nothing, except that a first visit sets a cookie (browser.go), that the callback of a

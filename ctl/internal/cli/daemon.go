@@ -115,8 +115,8 @@ const (
 	drainWait = 20 * time.Second
 )
 
-// killDaemon ends the process of a daemon, after checking that it holds the state directory. After each signal, it waits
-// for the process to exit.
+// killDaemon ends the process of a daemon, after checking that it holds the state directory. After each signal, it
+// waits for the process to exit.
 func killDaemon(ctx context.Context, d dialer.Daemon, pid int, wait time.Duration) error {
 	process, err := os.FindProcess(pid)
 	if err != nil {

@@ -103,9 +103,9 @@ func (r daemonRecord) pid() int {
 	return pid
 }
 
-// ControlProtocol returns the version of the running daemon and its range of protocols on control.sock, from its record.
-// The range is 0 to 0 for a daemon that is older than the range. ok is false if there is no complete record. The daemon
-// that wrote the record may no longer run.
+// ControlProtocol returns the version of the running daemon and its range of protocols on control.sock, from its
+// record. The range is 0 to 0 for a daemon that is older than the range. ok is false if there is no complete record.
+// The daemon that wrote the record may no longer run.
 func (d Daemon) ControlProtocol() (version string, lo, hi int, ok bool) {
 	record := d.record()
 	version, err := strconv.Unquote(record.field("version"))

@@ -161,8 +161,8 @@ func (s *localSession) Acknowledge(_ context.Context, row glasses.Event, to host
 // logService logs a row from the service itself. The caller holds Mu.
 func (s *localSession) logService(typ string, payload any) { s.Log(s.life, typ, payload) }
 
-// EventID returns the number of the row that is appended next (host.Host). Restarted glasses would repeat their own IDs,
-// and every run in virtual time would use the same IDs.
+// EventID returns the number of the row that is appended next (host.Host). Restarted glasses would repeat their own
+// IDs, and every run in virtual time would use the same IDs.
 func (s *localSession) EventID(string) string { return fmt.Sprintf("g-%d", s.log.newest()+1) }
 
 // rowsWritten acknowledges a batch and tells the apps how far they may advance their cursors. The rows of the batch

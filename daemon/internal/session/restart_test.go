@@ -76,8 +76,8 @@ func TestManager_ContinuesAfterRestart(t *testing.T) {
 	}
 }
 
-// A command that the glasses had not answered when the daemon was killed is handed to the glasses of the next daemon, and
-// the app gets their result.
+// A command that the glasses had not answered when the daemon was killed is handed to the glasses of the next daemon,
+// and the app gets their result.
 func TestManager_HandsOverTheCommandsOfAKilledDaemon(t *testing.T) {
 	for _, clock := range []string{"real", "virtual"} {
 		t.Run(clock, func(t *testing.T) {
