@@ -14,7 +14,7 @@ type Command struct {
 	Type    string
 	Payload json.RawMessage
 	// Value is the decoded Payload, see glasses.ParseCommand. It is nil for display.show, because a decoded tree takes
-	// many times the memory of its text, and undefined if the payload is malformed.
+	// many times the memory of its text, and for a malformed payload.
 	Value any
 
 	deadline time.Time
@@ -26,8 +26,8 @@ type Command struct {
 // NewCommand returns a command and decodes its payload.
 func NewCommand(typ string, payload json.RawMessage) Command {
 	c := Command{Type: typ, Payload: payload}
-	if typ != glasses.TypeDisplayShow {
-		c.Value, _ = glasses.ParseCommand(typ, payload)
+	if value, err := glasses.ParseCommand(typ, payload); err == nil && typ != glasses.TypeDisplayShow {
+		c.Value = value
 	}
 	return c
 }
