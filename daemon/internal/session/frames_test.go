@@ -44,20 +44,26 @@ func (p *fakePeer) Send(m host.Message) (relieved <-chan struct{}) {
 	}
 	p.mu.Lock()
 	p.frames = append(p.frames, f)
-	app, payload := p.app, "{}"
-	if p.calls != nil {
-		payload = fmt.Sprintf(`{"calls":%d}`, p.calls.Load())
-	}
+	p.answer(f)
 	p.mu.Unlock()
-	if f.Type == glasses.TypeBarrier && app != nil {
-		answer := fmt.Sprintf(`{"v":1,"type":"barrier","id":%q,"at":0,"payload":%s}`, f.ID, payload)
-		go app.Handle(context.Background(), []byte(answer), false)
-	}
 	select {
 	case p.got <- struct{}{}:
 	default:
 	}
 	return p.relieved
+}
+
+// answer answers a barrier once the app is attached. The caller holds mu.
+func (p *fakePeer) answer(f glasses.Frame) {
+	if f.Type != glasses.TypeBarrier || p.app == nil {
+		return
+	}
+	payload := "{}"
+	if p.calls != nil {
+		payload = fmt.Sprintf(`{"calls":%d}`, p.calls.Load())
+	}
+	answer := fmt.Sprintf(`{"v":1,"type":"barrier","id":%q,"at":0,"payload":%s}`, f.ID, payload)
+	go p.app.Handle(context.Background(), []byte(answer), false)
 }
 
 func (p *fakePeer) End(code websocket.Status, _ string) {
@@ -66,6 +72,19 @@ func (p *fakePeer) End(code websocket.Status, _ string) {
 	p.code = code
 	if p.app != nil {
 		go p.app.Leave()
+	}
+}
+
+// attached sets the app. It answers the barriers that arrived while the app was being attached.
+func (p *fakePeer) attached(app *App) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.app = app
+	for _, f := range p.frames {
+		p.answer(f)
+	}
+	if p.code != 0 {
+		go app.Leave()
 	}
 }
 
@@ -170,22 +189,20 @@ func admit(t *testing.T, m *Manager, o Opened, since *int64) (*App, *fakePeer) {
 	return attachPeer(t, m, o, since, p), p
 }
 
-// attachPeer attaches an app whose connection is p. Frames for it wait until it can answer barriers.
+// attachPeer attaches an app whose connection is p.
 func attachPeer(t *testing.T, m *Manager, o Opened, since *int64, p *fakePeer) *App {
 	t.Helper()
 	secret, err := os.ReadFile(o.AppTokenFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	a, err := m.Attach(o.SessionID,
 		glasses.Hello{Secret: string(secret), App: glasses.AppInfo{Name: "app"}, Barrier: true, Gateway: true,
 			Since: since}, "h-1", p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.app = a
+	p.attached(a)
 	return a
 }
 
