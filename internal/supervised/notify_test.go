@@ -27,7 +27,7 @@ func listen(t *testing.T) (path string, next func() string) {
 	t.Cleanup(func() { conn.Close() })
 	return path, func() string {
 		buf := make([]byte, 4096)
-		_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
 		n, err := conn.Read(buf)
 		if err != nil {
 			t.Fatal(err)

@@ -169,8 +169,8 @@ func noHello(t *testing.T, _ arena, s target) {
 	app := dial(t, s.endpoint, nil)
 	app.listen()
 	began := time.Now()
-	code := app.closed(15 * time.Second)
-	if took := time.Since(began); code != 4400 || took < 4*time.Second || took > 8*time.Second {
+	code := app.closed(30 * time.Second)
+	if took := time.Since(began); code != 4400 || took < 4*time.Second || took > 20*time.Second {
 		t.Errorf("an app without hello was closed with %d after %v, want 4400 after about 5 s", code, took)
 	}
 	if app.ws.Write(t.Context(), websocket.MessageText, []byte(hello(s.secret))) == nil {

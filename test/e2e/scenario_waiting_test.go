@@ -71,8 +71,8 @@ func TestPolling_ContinuesInDaemon(t *testing.T) {
 
 			start := time.Now()
 			a.cancel(first)
-			if line := <-cancelled; line.Error == nil || time.Since(start) > 5*time.Second {
-				t.Errorf("the cancelled call ended after %s with %+v, want an error within 5 s", time.Since(start), line)
+			if line := <-cancelled; line.Error == nil || time.Since(start) > 20*time.Second {
+				t.Errorf("the cancelled call ended after %s with %+v, want an error within 20 s", time.Since(start), line)
 			}
 			before := len(s.polls(code))
 			must(t, "polling continues after the cancellation", func() bool { return len(s.polls(code)) > before })
@@ -98,7 +98,7 @@ func TestCompleteAuthLink_WaitIsClamped(t *testing.T) {
 	start := time.Now()
 	wantError(t, a.call("completeAuthLink", map[string]any{"deviceCode": code, "maxWaitSeconds": 0,
 		"pollIntervalSeconds": 1}), "auth_timeout", true)
-	if took := time.Since(start); took < 900*time.Millisecond || took > 5*time.Second {
+	if took := time.Since(start); took < 900*time.Millisecond || took > 20*time.Second {
 		t.Errorf("a wait of 0 s lasted %s, want the minimum of 1 s", took)
 	}
 	newPerson(t).approve(page, "late@example.org")

@@ -23,7 +23,7 @@ func TestWriter_SkipsRowOfDeletedSession(t *testing.T) {
 	start := time.Now()
 	page.send("input", "p1", `{"kind":"tap","x":1,"y":1}`)
 	page.wantClose(websocket.StatusInternalError, "")
-	if took := time.Since(start); took > 3*time.Second {
-		t.Errorf("the writer tried for %v, want at most 3 s", took)
+	if took := time.Since(start); took > 20*time.Second {
+		t.Errorf("the writer tried for %v, want at most 20 s", took)
 	}
 }

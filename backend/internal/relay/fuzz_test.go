@@ -69,7 +69,7 @@ func (n *node) join(t *testing.T, id string, isPage bool) *peer {
 // ends reads until the hub has handled all input of a hostile peer, or has closed the connection.
 func ends(t *testing.T, p *peer) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for {
 		kind, data, err := p.ws.Read(ctx)

@@ -138,7 +138,7 @@ func TestHangingAdapterBlocksNobody(t *testing.T) {
 	}
 	hangs := func() bool { return d.adapter(t, "browsersim").State == "starting" }
 	await(t, "the adapter is being started", hangs)
-	quick, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	quick, cancel := context.WithTimeout(t.Context(), 9*time.Second)
 	defer cancel()
 	if _, err := controltest.Call(quick, d.ctl, control.Whoami, control.WhoamiRequest{}); err != nil {
 		t.Errorf("whoami: %v", err)

@@ -95,7 +95,7 @@ func TestMovedClockKeepsNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	a := newAdapter(&Host{now: func() time.Time { return time.Now().Add(24 * time.Hour) }, life: t.Context()}, "x")
 	a.status.State, a.resume = Backoff, time.Now().Add(breakerPause)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	var p *problem.Error
 	if _, _, err := a.get(ctx); !errors.As(err, &p) || p.Code != problem.CodeAdapterUnavailable ||
