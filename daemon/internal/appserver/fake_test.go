@@ -138,7 +138,7 @@ func send(t *testing.T, ws *websocket.Conn, frame string) {
 // until reads frames until one matches or the connection ends.
 func until(t *testing.T, ws *websocket.Conn, fits func(glasses.Frame) bool) (glasses.Frame, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for {
 		kind, data, err := ws.Read(ctx)

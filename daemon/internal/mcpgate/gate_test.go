@@ -74,7 +74,7 @@ func (f *fakeTools) Call(ctx context.Context, name string, args json.RawMessage,
 		args = json.RawMessage(`{}`)
 	}
 	if string(args) == `{"long":true}` {
-		args = json.RawMessage(`{"summary":"","text":"` + strings.Repeat("<", 5_000_000) + `"}`)
+		args = json.RawMessage(`{"summary":"","text":"` + strings.Repeat("<", 300_000) + `"}`)
 	}
 	failed := string(args) == `{"fail":true}`
 	return tools.Result{IsError: failed, Structured: args, Text: string(args), Outcome: tools.OutcomeOK}
@@ -136,7 +136,7 @@ func start(t *testing.T, opts Options) (dial func() *client, gate *Gate) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = conn.Close() })
-		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+		_ = conn.SetDeadline(time.Now().Add(time.Minute))
 		return &client{t: t, conn: conn, in: bufio.NewReader(conn)}
 	}, gate
 }
