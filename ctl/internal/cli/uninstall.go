@@ -57,7 +57,9 @@ func (a *app) runUninstall(ctx context.Context, purged, yes bool) error {
 		}
 	}
 	a.removeService(ctx, d, &done)
-	if _, err := a.stopOrKill(ctx); err != nil {
+	pid, err := a.stopOrKill(ctx)
+	done.Stopped = err == nil && pid != 0
+	if err != nil {
 		done.Fail("stop the daemon", err)
 	} else if state != nil {
 		a.deleteState(ctx, *state, &done)
@@ -152,6 +154,7 @@ func (a *app) deleteState(ctx context.Context, state purge.State, done *term.Uni
 			return
 		}
 		if _, err := a.stopOrKill(ctx); err != nil {
+			done.Stopped = false
 			done.Fail("stop the daemon", err)
 			return
 		}

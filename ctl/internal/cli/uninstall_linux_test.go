@@ -34,7 +34,7 @@ func TestUninstall_AsksOnATerminal(t *testing.T) {
 	p = onTerminal(t, l.home, 80, nil, "uninstall", "--purge")
 	p.answer("Delete all of this? [y/N] ", "y")
 	shown := p.exits(command.ExitYes)
-	wantText(t, shown, "The link to your account is revoked.", "The daemon is stopped.",
+	wantText(t, shown, "Revoked the link to your account.", "Stopped the daemon.",
 		"Deleted: "+filepath.Join(l.home, ".service"), "close your coding agents")
 	if wide := tooWide(shown, 80); len(wide) > 0 {
 		t.Errorf("lines are broken by the terminal:\n%v", wide)

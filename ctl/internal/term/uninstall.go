@@ -25,6 +25,7 @@ type UnregisteredAgent struct {
 type Uninstalled struct {
 	Agents  []UnregisteredAgent `json:"agents"`
 	Service bool                `json:"service"` // whether the OS service was removed
+	Stopped bool                `json:"-"`       // whether a daemon was running and was stopped
 	Link    string              `json:"link,omitempty"`
 	// Purged is the state directory whose files were deleted; Kept are paths in it that the service did not create.
 	Purged string   `json:"purged,omitempty"`
@@ -97,12 +98,14 @@ func (t *Terminal) UninstallReport(u Uninstalled) {
 		t.Say("No coding agent was registered.")
 	}
 	if u.Service {
-		t.Say("The OS service is removed.")
+		t.Say("Removed the OS service.")
 	}
-	t.Say("The daemon is stopped.")
+	if u.Stopped {
+		t.Say("Stopped the daemon.")
+	}
 	switch u.Link {
 	case LinkRevoked:
-		t.Say("The link to your account is revoked.")
+		t.Say("Revoked the link to your account.")
 	case LinkUnknown:
 		t.Remark("the backend did not confirm that the link is revoked: revoke it on your account's dashboard")
 	}

@@ -49,3 +49,21 @@ func TestUninstallReport_NamesTheScript(t *testing.T) {
 		}
 	}
 }
+
+func TestUninstallReport_PrintsOnlyWhatWasDone(t *testing.T) {
+	done := []string{"Removed the OS service.\n", "Stopped the daemon.\n", "Revoked the link to your account.\n"}
+	for _, c := range []struct {
+		outcome Uninstalled
+		want    []string
+	}{
+		{Uninstalled{Service: true, Stopped: true, Link: LinkRevoked}, done},
+		{Uninstalled{Failed: []string{"stop the daemon: process 42 is still running"}}, nil},
+		{Uninstalled{}, nil}, // the daemon was not running
+	} {
+		var out, errs bytes.Buffer
+		(&Terminal{Out: &out, Err: &errs}).UninstallReport(c.outcome)
+		if want := strings.Join(c.want, ""); out.String() != "No coding agent was registered.\n"+want {
+			t.Errorf("%+v: printed %q, want %q", c.outcome, &out, want)
+		}
+	}
+}

@@ -14,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/internal/adapterfile"
@@ -193,6 +196,21 @@ func TestAdd_NeedsAnApprovalOfThisFile(t *testing.T) {
 	refused(problem.CodeAdapterNotUsable)
 	write(t, path, data, 0o700)
 	refused(problem.CodeAdapterNotApproved) // the approval was consumed
+}
+
+// An upgrade replaces the shipped adapters, but does not change an added one that lacks a call.
+func TestProblemOf_HintsAtWhatAddsTheCall(t *testing.T) {
+	t.Parallel()
+	missing := status.Error(codes.Unimplemented, "unknown method Attach")
+	for name, want := range map[string]string{
+		LocalSim: restartReplaced,
+		"own":    "Ask the adapter's author to add this call, or choose another transport.",
+	} {
+		p := code(t, problemOf(t.Context(), name, missing))
+		if p.Code != problem.CodeAdapterUnavailable || p.FixHint != want {
+			t.Errorf("%s: %+v, want the hint %q", name, p, want)
+		}
+	}
 }
 
 // A file that others could replace, or that changes, is never started. If it is added again, it replaces its earlier

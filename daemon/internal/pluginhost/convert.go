@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -98,10 +99,14 @@ func problemOf(ctx context.Context, name string, err error) error {
 			FixHint:   "Check the network and try again.",
 		}
 	case st.Code() == codes.Unimplemented:
+		hint := restartReplaced
+		if !slices.Contains(shipped(), name) {
+			hint = "Ask the adapter's author to add this call, or choose another transport."
+		}
 		return &problem.Error{
 			Code:    problem.CodeAdapterUnavailable,
 			Message: "adapter " + name + " does not implement this call",
-			FixHint: restartReplaced,
+			FixHint: hint,
 		}
 	}
 	return unavailable(name, "it exited during the call", 0)
