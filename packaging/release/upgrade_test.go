@@ -17,6 +17,7 @@ const nextVersion = "9.0.0"
 // TestPackage_UpgradesUnderWork runs the tests in test/e2e that use, upgrade, remove and partly install a package, as
 // root of an overlay of this machine's root, with the packages of two versions.
 func TestPackage_UpgradesUnderWork(t *testing.T) {
+	requireRoot(t)
 	require(t, map[string]string{"gcc": "gcc"})
 	dir := copyFiles(t, map[string]string{"old.deb": artefactOf(t, "service-toolkit_*_amd64.deb"), "new.deb": nextDeb(t)})
 	output(t, "go", "build", "-C", "../..", "-o", dir+"/", "./examples/apps/desk-go")
@@ -26,6 +27,7 @@ func TestPackage_UpgradesUnderWork(t *testing.T) {
 
 // TestGRPCPackage_UpgradesUnderWork upgrades the package of lastGRPC to the present one, and back.
 func TestGRPCPackage_UpgradesUnderWork(t *testing.T) {
+	requireRoot(t)
 	source := lastGRPCSource(t)
 	out := filepath.Join(t.TempDir(), "old")
 	// The commit's own program makes its package.
