@@ -135,6 +135,9 @@ func (h *Hub) attach(
 		h.release(s)
 		return false
 	}
+	if h.life.Err() != nil { // Serve may have ended the session's peers before it attached
+		c.End(glasses.CloseRestart, host.Restarts)
+	}
 	if err := greet(ctx, stored, s); err != nil {
 		c.leave()
 		return false
