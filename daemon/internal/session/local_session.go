@@ -115,13 +115,14 @@ func (s *localSession) wake() error {
 	s.media.load(filepath.Join(s.folder(), mediaDir))
 	s.log, s.isLive = log, true
 	log.written, log.broken = s.rowsWritten, s.logBroken
-	_ = s.Perform(s.owner.life, nil, stale) // sends nothing to glasses
 	ctx, end := context.WithCancel(s.owner.life)
 	s.end, s.life, s.calls = end, ctx, map[*assistantCall]bool{}
 	s.loadScript()
 	// The writer stops last, so that it writes the rows of the other goroutines.
 	writerCtx, endWriter := context.WithCancel(context.WithoutCancel(ctx))
 	s.wg.Go(func() { log.serve(writerCtx) })
+	// The writer runs already, and does not need Mu: there may be more stale commands than rows that may wait for it.
+	_ = s.Perform(s.life, nil, stale) // sends nothing to glasses
 	var users sync.WaitGroup
 	users.Go(func() { s.attachTransport(ctx) })
 	users.Go(func() { s.runMaintenance(ctx) })

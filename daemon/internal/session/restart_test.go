@@ -1,8 +1,10 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -103,6 +105,44 @@ func TestManager_HandsOverTheCommandsOfAKilledDaemon(t *testing.T) {
 				t.Errorf("the result is %+v, want ok", res)
 			}
 		})
+	}
+}
+
+// Commands that were left unanswered a day ago fail when the session is next used, however many there are.
+func TestManager_FailsManyStaleCommandsOfAKilledDaemon(t *testing.T) {
+	dir, tr := t.TempDir(), &fakeTransports{}
+	m := New(Options{StateDir: dir, Backend: &fakeBackend{}, Transports: tr, Endpoints: fakeEndpoints{}})
+	stop := serve(t, m)
+	o := start(t, m, LocalRequest{Project: "com.example.app"})
+	stop()
+	const stale = maxWaiting + 100
+	path := filepath.Join(dir, Dir, o.SessionID, eventsName)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, written := bytes.NewBuffer(data), bytes.Count(data, []byte("\n"))
+	for i := range stale {
+		fmt.Fprintf(rows, `{"seq":%d,"at":%d,"kind":"request","chip":"display","type":"display.clear","id":"a-%d",`+
+			`"sender":"app","payload":{}}`+"\n", written+i+1, time.Now().Add(-24*time.Hour).UnixMilli(), i)
+	}
+	write(t, path, rows.String())
+
+	again := newLocal(t, dir, tr, nil)
+	s := again.local.find(o.SessionID)
+	woken := make(chan error, 1)
+	go func() { woken <- s.wake() }()
+	select {
+	case err := <-woken:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("wake did not return")
+	}
+	page, err := again.Since(t.Context(), backend.Target{}, o.SessionID, int64(written+stale), MaxLimit)
+	if err != nil || len(page.Events) == 0 || !strings.Contains(string(page.Events[0]), glasses.CodeTimeout) {
+		t.Errorf("after the commands: %s, error %v; want a timeout", page.Events, err)
 	}
 }
 
