@@ -78,18 +78,18 @@ func (s *Session[A]) Replay(ctx context.Context, app A, rows Rows, pass func(fra
 // newGateway returns the gateway's address and a new token for an app. It returns nil if there is no gateway, or if
 // there is no token; in that case the next call of RenewTokens tries again. It does not need Mu.
 func (s *Session[A]) newGateway(ctx context.Context, app A) *glasses.Gateway {
+	before := app.Attached().tokenEnds.Load()
 	gateway, err := s.host.NewGateway(ctx, app)
-	ends := s.host.TokenTime() // due now
+	ends := int64(0)
 	switch {
 	case err != nil:
-		gateway = nil
-	case gateway == nil:
-		app.Attached().tokenEnds.Store(0)
-		return nil
-	default:
-		ends = ends.Add(glasses.GatewayTokenLife)
+		gateway, ends = nil, s.host.TokenTime().UnixMilli() // due now
+	case gateway != nil:
+		ends = s.host.TokenTime().Add(glasses.GatewayTokenLife).UnixMilli()
 	}
-	app.Attached().tokenEnds.Store(ends.UnixMilli())
+	// Welcome and RenewTokens may run at the same time. If RenewTokens has sent a token in the meantime, a welcome
+	// without one must not mark the app as having none: no token would follow the one that was sent.
+	app.Attached().tokenEnds.CompareAndSwap(before, ends)
 	return gateway
 }
 

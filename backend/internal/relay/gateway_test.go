@@ -100,3 +100,36 @@ func TestGateway_ComesLater(t *testing.T) {
 	n.Ended("ada", "link-1")
 	late.want(glasses.TypeGatewayToken, nil)
 }
+
+// slowGateway has no model to call when it is first asked, but returns that answer only once it receives from gate.
+type slowGateway struct {
+	gateways
+	asked, gate chan struct{}
+	isAsked     atomic.Bool
+}
+
+func (g *slowGateway) Gateway(ctx context.Context, id string) (*glasses.Gateway, error) {
+	if g.isAsked.CompareAndSwap(false, true) {
+		close(g.asked)
+		<-g.gate
+		return nil, nil
+	}
+	return g.gateways.Gateway(ctx, id)
+}
+
+// An app that receives a token while it attaches, because its session gets a gateway, receives the later ones too.
+func TestGateway_ComesWhileAttaching(t *testing.T) {
+	g := &slowGateway{asked: make(chan struct{}), gate: make(chan struct{})}
+	var passed atomic.Int64
+	n := startNode(t, newMemory(), relay.Options{Gateways: g,
+		Now: func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }})
+	app := n.raw(t)
+	app.send("hello", "h1", `{"secret":"right","app":{"name":"Test app"},"gateway":true}`)
+	<-g.asked
+	n.GatewayChanged(t.Context(), testID)
+	close(g.gate)
+	app.want(glasses.TypeGatewayToken, nil)
+	passed.Store(int64(glasses.GatewayTokenLife - glasses.GatewayTokenRenew + time.Minute))
+	n.Ended("ada", "link-1") // checks the session immediately
+	app.want(glasses.TypeGatewayToken, nil)
+}
