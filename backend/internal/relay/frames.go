@@ -21,7 +21,7 @@ func (s *liveSession) handle(ctx context.Context, c *conn, m host.Message) {
 		return
 	}
 	f, err := broker.Admit(sender, m.Data)
-	if f.Type != glasses.TypeMotion && f.Type != glasses.TypeBarrier { // neither a stream nor an ignored frame
+	if err != nil || f.Type != glasses.TypeMotion { // streams are not limited
 		s.hub.wait(s.rates, sender)
 	}
 	switch {
@@ -66,6 +66,7 @@ func (s *liveSession) handlePage(ctx context.Context, c *conn, f glasses.Frame, 
 func (s *liveSession) handleBinary(c *conn, sender string, m host.Message) {
 	f, body, err := broker.AdmitBinary(sender, m.Data)
 	if err != nil {
+		s.hub.wait(s.rates, sender)
 		s.refuse(c, "", err)
 		return
 	}

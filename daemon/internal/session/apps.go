@@ -131,8 +131,8 @@ func (a *App) noteActivity() {
 	a.active = make(chan struct{})
 }
 
-// barrierAnswered records the app's answer to a barrier.
-func (a *App) barrierAnswered(f glasses.Frame) {
+// barrierAnswered records the app's answer to a barrier. It returns false if no barrier waits for this answer.
+func (a *App) barrierAnswered(f glasses.Frame) bool {
 	calls := -1
 	var answer glasses.BarrierAnswer
 	if json.Unmarshal(f.Payload, &answer) == nil && answer.Calls != nil && *answer.Calls >= 0 {
@@ -140,8 +140,10 @@ func (a *App) barrierAnswered(f glasses.Frame) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if answered, ok := a.barriers[f.ID]; ok {
+	answered, ok := a.barriers[f.ID]
+	if ok {
 		answered <- calls
 		delete(a.barriers, f.ID)
 	}
+	return ok
 }

@@ -17,19 +17,17 @@ func (a *App) Handle(ctx context.Context, raw []byte, binary bool) {
 	defer a.noteActivity()
 	a.isStuck.Store(false)
 	s := a.session
-	if binary {
-		_, _, err := broker.AdmitBinary(glasses.SenderApp, raw)
-		a.refuse("", err)
-		return
-	}
-	f, err := broker.Admit(glasses.SenderApp, raw)
-	if err == nil && f.Type == glasses.TypeBarrier {
-		a.barrierAnswered(f)
-		return
+	f, err := admitFromApp(raw, binary)
+	isBarrier := err == nil && f.Type == glasses.TypeBarrier
+	if isBarrier && a.barrierAnswered(f) {
+		return // the session limits how many barriers it sends
 	}
 	s.rates.Wait(ctx, glasses.SenderApp, appRate)
-	if err != nil {
+	switch {
+	case err != nil:
 		a.refuse(f.ID, err)
+		return
+	case isBarrier: // nothing asked for it, or no longer
 		return
 	}
 	if s.turns.exchange.take(ctx) != nil {
@@ -49,6 +47,14 @@ func (a *App) Handle(ctx context.Context, raw []byte, binary bool) {
 		_, _ = s.ask(ctx, glasses.SimState, nil, nil)
 		s.turns.unconfirmed = 0
 	}
+}
+
+func admitFromApp(raw []byte, binary bool) (glasses.Frame, error) {
+	if binary {
+		f, _, err := broker.AdmitBinary(glasses.SenderApp, raw)
+		return f, err
+	}
+	return broker.Admit(glasses.SenderApp, raw)
 }
 
 // maxUnconfirmed is the maximum number of commands sent without waiting for an answer; the queue of the glasses is

@@ -401,3 +401,34 @@ func TestStream_DelaysGlassesWhileAppIsBehind(t *testing.T) {
 		t.Errorf("the next frame arrived after %v, want %v", took, host.MaxPressure)
 	}
 }
+
+// Frames that the session refuses or ignores are limited like others. An answer to one of its barriers never waits.
+func TestHandle_LimitsRefusedAndIgnoredFrames(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	o := start(t, m, LocalRequest{Project: "com.example.app"})
+	a, p := admit(t, m, o, nil)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 3600 { // uses an hour's frames
+		a.session.rates.Wait(over, glasses.SenderApp, host.Rate{PerSecond: 1, Burst: 1})
+	}
+	for name, frame := range map[string]struct {
+		data   string
+		binary bool
+	}{
+		"binary":    {"noise", true},
+		"malformed": {"noise", false},
+		"barrier":   {`{"v":1,"type":"barrier","id":"unasked","at":0,"payload":{}}`, false},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		if a.Handle(ctx, []byte(frame.data), frame.binary); ctx.Err() == nil {
+			t.Errorf("%s: the frame did not wait", name)
+		}
+		cancel()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, ok := a.askBarrier(ctx); !ok {
+		t.Errorf("the answer to a barrier waited; frames %v", p.types())
+	}
+}
