@@ -173,8 +173,9 @@ func (s *Session[A]) IsCommand(id string) bool {
 // RelayStream sends a frame of a stream to the apps, and counts its size bytes. If apps lag behind, it returns the
 // channel for AwaitRelief; otherwise it returns nil. It does not need Mu.
 func (s *Session[A]) RelayStream(typ string, size int, m Message) (relieved <-chan struct{}) {
+	now := s.host.Now() // may lock
 	s.streamsMu.Lock()
-	s.streams.Add(s.host.Now(), typ, size)
+	s.streams.Add(now, typ, size)
 	s.streamsMu.Unlock()
 	m.Stream = true
 	return s.Apps.Send(m)

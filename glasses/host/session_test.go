@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/broker"
 )
 
 // storedRows returns the rows first to last, in pages of at most two.
@@ -48,4 +50,32 @@ func TestRows_ReplayFailsIfRowsAreDeletedMeanwhile(t *testing.T) {
 	if !errors.Is(err, ErrTrimmed) {
 		t.Errorf("error %v, want ErrTrimmed", err)
 	}
+}
+
+// clock is a host that only has a clock.
+type clock struct {
+	Host[*app]
+	now func() time.Time
+}
+
+func (c clock) Now() time.Time { return c.now() }
+
+type app struct {
+	Receiver
+	Attachment
+}
+
+// A host may read its clock under a lock of its own, which must not be acquired inside of the session's lock for
+// streams.
+func TestSession_ReadsClockBeforeLockingStreams(t *testing.T) {
+	var s Session[*app]
+	s.Init(clock{now: func() time.Time {
+		if !s.streamsMu.TryLock() {
+			t.Error("the clock was read while streams were locked")
+			return time.Time{}
+		}
+		defer s.streamsMu.Unlock()
+		return time.Time{}
+	}}, broker.New(broker.Options{}), time.Second)
+	s.RelayStream(glasses.TypeMotion, 1, Message{})
 }
