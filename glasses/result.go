@@ -118,7 +118,7 @@ const (
 	CodePermissionDenied = "permission_denied" // the user refused camera, microphone or speech
 	CodeThermalCritical  = "thermal_critical"  // too hot for camera and display
 	CodeHingeClosed      = "hinge_closed"      // folded
-	CodeBusy             = "busy"              // a phone call is active, or the same function is already running
+	CodeBusy             = "busy"              // a phone call, the same function already running, or too many commands
 	CodePaused           = "paused"            // not worn
 	CodeDisabledByUser   = "disabled_by_user"  // switched off by the wearer
 	CodeUnsupported      = "unsupported"       // the device model has no such part

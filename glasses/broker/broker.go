@@ -3,6 +3,7 @@ package broker
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/service-dev/service/glasses"
@@ -45,6 +46,11 @@ type Output struct {
 // timeout error if necessary. The extra time lets their own answer reach the log before the session writes a
 // timeout.
 const CommandWait = 10_500 * time.Millisecond
+
+// maxPending is the maximum number of commands that wait for a result. Rates and deadlines do not suffice as a limit:
+// at 200 frames a second, sleeps of ten minutes and 64 KB each would occupy 8 GB; these occupy 64 MB. Apps that send at
+// that rate, after a burst of 400, do not reach the limit if the glasses answer within three seconds.
+const maxPending = 1024
 
 // Options are the parameters of a Broker.
 type Options struct {
@@ -119,6 +125,10 @@ func (b *Broker) FromApp(now time.Time, player PeerID, f glasses.Frame, raw []by
 	value, err := glasses.ParseCommand(f.Type, f.Payload)
 	if err != nil {
 		return append(out, b.FailCommand(now, f.ID, glasses.CodeBadPayload, err.Error())...)
+	}
+	if len(b.pending) >= maxPending {
+		message := fmt.Sprintf("%d commands are already waiting for their result", maxPending)
+		return append(out, b.FailCommand(now, f.ID, glasses.CodeBusy, message)...)
 	}
 	b.add(f.ID, Command{Type: f.Type, Payload: f.Payload, Value: value, askedOf: player, raw: raw}, now)
 	if player == Nobody {

@@ -355,3 +355,26 @@ func TestFromGlasses_RefusesUnknownLinkAndModel(t *testing.T) {
 		}
 	}
 }
+
+// Glasses that answer nothing do not let apps fill the memory with commands.
+func TestFromApp_LimitsPendingCommands(t *testing.T) {
+	b := newBroker()
+	command := func(id string) string {
+		f := glasses.Frame{Type: glasses.TypeClockSleep, ID: id, Payload: json.RawMessage(`{"ms":600000}`)}
+		return summary(b.FromApp(noon, left, f, nil))
+	}
+	for i := range maxPending {
+		if got, want := command(fmt.Sprint("c-", i)), fmt.Sprintf("append request c-%d lifecycle, glasses  ", i); got != want {
+			t.Fatalf("command %d: %s, want %s", i, got, want)
+		}
+	}
+	if got, want := command("more"), "append request more lifecycle, apps result more busy, "+
+		"append result more errors busy"; got != want || b.Pending() != maxPending {
+		t.Errorf("one command too many: %s with %d pending, want %s", got, b.Pending(), want)
+	}
+	b.FromGlasses(noon, left, left, glasses.Frame{Type: glasses.TypeResult, ID: "c-0",
+		Payload: json.RawMessage(`{"ok":true}`)}, nil)
+	if got, want := command("next"), "append request next lifecycle, glasses  "; got != want {
+		t.Errorf("after a result: %s, want %s", got, want)
+	}
+}
