@@ -21,7 +21,7 @@ import (
 )
 
 // StepLimit is the maximum time of one step in a page, such as a navigation or a script, even on a busy machine.
-const StepLimit = 40 * time.Second
+const StepLimit = 2 * time.Minute
 
 // startLimit only ends a browser that does not start.
 const startLimit = 3 * time.Minute

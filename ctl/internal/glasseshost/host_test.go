@@ -79,7 +79,13 @@ func (p phone) run(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.reconnectTime, h.quietTime = 2*time.Second, time.Second
+	h.reconnectTime, h.quietTime = 20*time.Second, time.Second
+	if p.neverReturns {
+		h.reconnectTime = time.Second
+	}
+	if p.alwaysReturns {
+		h.quietTime = 20 * time.Second
+	}
 	var client sync.WaitGroup
 	client.Go(func() { p.serve(ctx, h.URL) })
 	defer client.Wait()
