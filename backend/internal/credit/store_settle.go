@@ -27,7 +27,11 @@ func scanEndedHold(row db.Row) (h endedHold, err error) {
 
 // SettleHold ends a hold and counts its call. It returns the charge, or ErrNoHold.
 func (s *Store) SettleHold(ctx context.Context, in Settlement) (charged Amount, err error) {
-	accountID, err := s.accountOfHold(ctx, in.HoldID)
+	var accountID string
+	err = s.Retry(ctx, func() (err error) {
+		accountID, err = s.accountOfHold(ctx, in.HoldID)
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}

@@ -49,7 +49,7 @@ func (d *DB) QueryRowContext(ctx context.Context, query string, args ...any) *sq
 // must not call Write itself: on SQLite the two would wait for each other. Inserting a row that references a project or
 // an account that has just been deleted fails with ErrNoProject.
 func (d *DB) Write(ctx context.Context, f func(tx *sql.Tx) error) error {
-	return d.retry(ctx, func() error { return d.writeOnce(ctx, f) })
+	return d.Retry(ctx, func() error { return d.writeOnce(ctx, f) })
 }
 
 // Exec is like Write for a single statement, and returns the number of rows that it changed. On PostgreSQL it needs one
@@ -58,7 +58,7 @@ func (d *DB) Write(ctx context.Context, f func(tx *sql.Tx) error) error {
 func (d *DB) Exec(ctx context.Context, purpose, statement string, args ...any) (n int64, err error) {
 	if d.Postgres() {
 		var result sql.Result
-		err = d.retry(ctx, func() (err error) {
+		err = d.Retry(ctx, func() (err error) {
 			result, err = d.writes.ExecContext(ctx, statement, args...)
 			return err
 		})

@@ -33,7 +33,7 @@ func newSharedWriters() *sharedWriters {
 // balance. On PostgreSQL, writes of the same key run one after another in shared transactions, and so pay for one
 // commit. On SQLite, every write does so. f must use the context that it is passed, which does not end with ctx.
 func (d *DB) WriteShared(ctx context.Context, key string, f func(ctx context.Context, tx *sql.Tx) error) error {
-	return d.retry(ctx, func() error {
+	return d.Retry(ctx, func() error {
 		if !d.Postgres() {
 			return d.batches.do(ctx, f)
 		}

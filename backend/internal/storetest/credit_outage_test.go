@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/test/enginetest"
 )
 
 // outage makes statements of the ledger fail, as if the database was unreachable.
@@ -103,6 +104,20 @@ func outageEndsBeforeTheSweep(t *testing.T, f *purses) {
 	fatal(t, ledger.SettleKept(t.Context()))
 	if a := must(ledger.Account(t.Context(), "ada"))(t); a.Held != 0 || a.Posted != 2*credit.USD-400 {
 		t.Errorf("balance: got %+v, want 400 micro-USD spent and none held", a.Balance)
+	}
+	f.sound(t)
+}
+
+// If PostgreSQL restarts between the calls, the settlement finds only closed connections and tries again at once.
+func restartDelaysSettlement(t *testing.T, f *purses) {
+	h := must(f.hold(t, 1000))(t)
+	if enginetest.IsPostgres(f.store.address) {
+		f.store.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+	}
+	charged, err := f.Settle(t.Context(), h.ID, 400, answered("small"))
+	if err != nil || charged != 400 {
+		t.Errorf("settle after a restart: got %d (error %v), want 400", charged, err)
 	}
 	f.sound(t)
 }

@@ -38,6 +38,7 @@ func TestCredit(t *testing.T) {
 		"an outage loses no charge":             outageLosesNothing,
 		"an outage before a sweep loses none":   outageEndsBeforeTheSweep,
 		"an outage at the end is logged":        outageAtTheEnd,
+		"a restart only delays a settlement":    restartDelaysSettlement,
 	}, func(t *testing.T, db *database, test func(*testing.T, *purses)) {
 		f := newTenants(t, db)
 		test(t, &purses{f, newCreditLedger(db, f.clock, false), db})
