@@ -71,7 +71,7 @@ func errType(field string) error {
 }
 
 func errUnknown(object string, name []byte) error {
-	return fmt.Errorf("unknown field %s%s", object, cut(string(name)))
+	return fmt.Errorf("unknown field %s%s", object, shown(string(name)))
 }
 
 type decoder struct {

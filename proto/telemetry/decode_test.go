@@ -71,6 +71,31 @@ func TestDecode_RefusesBatch(t *testing.T) {
 	}
 }
 
+// An error shows a field's name only if it could be a name: no control characters, no credentials.
+func TestDecode_CleansUnknownNames(t *testing.T) {
+	long := strings.Repeat("A1b2C3d4", 8)
+	for name, want := range map[string]string{
+		"account":               "account",
+		strings.Repeat("n", 99): strings.Repeat("n", 40),
+		"a\\nb":                 "(not a name)",
+		"a\\u001b[31mb":         "(not a name)",
+		"a\u202eb":              "(not a name)",
+		"":                      "(not a name)",
+		long:                    "(not a name)",
+	} {
+		for body, object := range map[string]string{`{"` + name + `":1}`: "", batchOf(`{"` + name + `":1}`): "events."} {
+			_, err := Decode([]byte(body))
+			if err == nil || err.Error() != "unknown field "+object+want {
+				t.Errorf("%s: got error %v, want the name %s", body, err, want)
+			}
+		}
+	}
+	_, err := Event{ID: someID, At: "2026-01-02T03:04:05.678Z", Name: long}.Record()
+	if err == nil || strings.Contains(err.Error(), long[:24]) {
+		t.Errorf("the name of an event looks like a credential: got error %v", err)
+	}
+}
+
 // FuzzDecode checks that no body causes a panic, that accepted events are in the event list and within its limits, and
 // that reformatted JSON gets the same result.
 func FuzzDecode(f *testing.F) {

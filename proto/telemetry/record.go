@@ -50,7 +50,7 @@ func (e rawEvent) record() (r Record, err error) {
 	}
 	d, ok := described[string(e.name)]
 	if !ok {
-		return r, fmt.Errorf("unknown event %q", cut(string(e.name)))
+		return r, fmt.Errorf("unknown event %q", shown(string(e.name)))
 	}
 	r.Name = d.Name
 	r.Fields = append(make([]byte, 0, len("{}")+len(e.fields)*usualField), '{')
@@ -59,7 +59,7 @@ func (e rawEvent) record() (r Record, err error) {
 		f := d.field(one.name)
 		switch {
 		case f < 0:
-			return r, fmt.Errorf("%s has no field %q", r.Name, cut(string(one.name)))
+			return r, fmt.Errorf("%s has no field %q", r.Name, shown(string(one.name)))
 		case seen&(1<<f) != 0:
 			return r, fmt.Errorf("%s: %s occurs twice", r.Name, one.name)
 		case i > 0:

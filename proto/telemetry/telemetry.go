@@ -185,4 +185,12 @@ func isWord(s string) bool {
 	return !secretscan.ContainsToken(s)
 }
 
-func cut(s string) string { return s[:min(len(s), 40)] }
+// shown returns the start of a name that the sender chose, for an error. It replaces a name that is not a plain
+// word or that may contain a credential.
+func shown(name string) string {
+	start := name[:min(len(name), 40)]
+	if !isWord(start) || secretscan.ContainsToken(name) {
+		return "(not a name)"
+	}
+	return start
+}
