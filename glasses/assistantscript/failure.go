@@ -28,7 +28,7 @@ var refusals = map[string]Failure{
 	"credit_reserved": {Status: http.StatusTooManyRequests, Type: "rate_limit_error", RetryAfter: 1,
 		Message: "the rest of the account's credit is reserved for calls in flight: try again when they have ended"},
 	"credit_locked": {Status: http.StatusForbidden, Type: "permission_error",
-		Message: "the account's owner has to confirm the mail address before credit can be spent"},
+		Message: "the account's owner has to confirm the e-mail address before credit can be spent"},
 	"cap_reached": {Status: http.StatusPaymentRequired, Type: "insufficient_quota",
 		Message: "the project's spending cap is reached"},
 	"request_too_large": {Status: http.StatusPaymentRequired, Type: "insufficient_quota",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -145,7 +146,8 @@ func (s *session) advance(f glasses.Frame) {
 	parsed, err := glasses.ParseControl(f.Type, f.Payload)
 	p, ok := parsed.(*glasses.Advance)
 	if err != nil || !ok || p.ToMs > attach.MaxClock {
-		e := &glasses.Error{Code: glasses.CodeBadPayload, Message: "toMs is greater than the maximum time"}
+		e := &glasses.Error{Code: glasses.CodeBadPayload, Message: fmt.Sprintf("toMs is over the limit of %d",
+			int64(attach.MaxClock))}
 		_ = errors.As(err, &e)
 		s.send(glasses.TypeResult, f.ID, glasses.Result{Error: e})
 		return

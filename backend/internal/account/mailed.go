@@ -78,7 +78,7 @@ func (s *Service) ChangeEmail(ctx context.Context, accountID, newEmail, password
 		return err
 	}
 	if full {
-		s.log.WarnContext(ctx, "dropped change-of-address mail: too many mails to the address", "account", a.ID)
+		s.log.WarnContext(ctx, "dropped change-of-address mail: too many e-mails to the address", "account", a.ID)
 		return nil
 	}
 	if owner.ID != "" { // inform the owner of the address, not the caller

@@ -35,7 +35,7 @@ func (s *Service) RequestSignUp(ctx context.Context, email, password, next strin
 		ExpiresAt: now.Add(VerifyLife),
 	}, now.Add(-mailHour), MaxMails)
 	if errors.Is(err, ErrTooManyMails) {
-		s.log.WarnContext(ctx, "dropped sign-up mail: too many mails to the address")
+		s.log.WarnContext(ctx, "dropped sign-up mail: too many e-mails to the address")
 		return nil
 	}
 	if err != nil {

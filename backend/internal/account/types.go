@@ -24,7 +24,7 @@ var (
 	// ErrOthersToken is returned for a mailed link that another account requested. That account can still use the link.
 	ErrOthersToken = errors.New("mailed link was requested by another account")
 	// ErrTooManyMails is returned if MaxMails were already sent for the account or to the address within the last hour.
-	ErrTooManyMails = errors.New("too many mails within an hour")
+	ErrTooManyMails = errors.New("too many e-mails sent within an hour")
 	// ErrAddressMailed is ErrTooManyMails caused by the address alone. Others may have caused it, so it is never shown
 	// to users.
 	ErrAddressMailed = fmt.Errorf("%w to the address", ErrTooManyMails)

@@ -48,7 +48,7 @@ type Holder struct {
 	Email  string
 	IP     string // address of its earliest known sign-in with a browser; may be empty
 	Proxy  bool   // IP is the address of a proxy, so the holder's network is unknown
-	Proved bool   // the mail address is confirmed, or an identity provider is linked
+	Proved bool   // the e-mail address is confirmed, or an identity provider is linked
 }
 
 // NewBook is a book to create for an account. It gets no free credit if AddressHash had a grant after Since, or if

@@ -123,7 +123,7 @@ func refusalOf(err error) *Refusal {
 			After(retryReserved).with(map[string]any{"needed": reserved.Needed, "available": reserved.Available})
 	case errors.As(err, &unproved):
 		return Refuse(problem.CodeCreditLocked,
-			"the account's owner has to confirm the mail address before credit can be spent")
+			"the account's owner has to confirm the e-mail address before credit can be spent")
 	case errors.As(err, &capped):
 		return capReached(capped, 0)
 	}

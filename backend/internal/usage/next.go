@@ -51,7 +51,7 @@ var steps = map[string]Step{
 		Next: "Add credit, or use a local model, which costs nothing.", At: AtCredit},
 	problem.CodeCreditReserved: {What: "Calls in flight had reserved the credit, or the rest of a cap.",
 		Next: waitABit + " If it happens often, add credit or raise the cap.", At: AtCredit},
-	problem.CodeCreditLocked: {What: "The account's mail address is not confirmed.",
+	problem.CodeCreditLocked: {What: "The account's e-mail address is not confirmed.",
 		Next: "Confirm it, or link a sign-in provider.", At: AtSettings},
 	problem.CodeCapReached: {What: "A spending cap was reached.",
 		Next: "Raise the cap of this project or of the account, or wait until it resets.", At: AtCaps},

@@ -204,7 +204,7 @@ func (r Report) Summary() string {
 	}
 	words = append(words, left+".")
 	if r.Credit.Locked {
-		words = append(words, "It cannot be spent before the owner has confirmed the account's mail address.")
+		words = append(words, "It cannot be spent before the owner has confirmed the account's e-mail address.")
 	}
 	if n := r.Totals.Failed; n > 0 {
 		words = append(words, fmt.Sprintf("%d calls failed at the provider.", n))

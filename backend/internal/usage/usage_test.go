@@ -76,7 +76,7 @@ func TestPaysFor_IsTheSourceOfTheNextCall(t *testing.T) {
 func TestReport_Summary(t *testing.T) {
 	r := Report{Unit: Day, Series: make([]Point, 7), Credit: credit.Account{Locked: true}}
 	const want = "0 calls cost $0.00 in the last 7 days. $0.00 of credit left. " +
-		"It cannot be spent before the owner has confirmed the account's mail address."
+		"It cannot be spent before the owner has confirmed the account's e-mail address."
 	if got := r.Summary(); got != want {
 		t.Errorf("%q", got)
 	}

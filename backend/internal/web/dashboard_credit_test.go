@@ -46,11 +46,11 @@ func TestCredit_SaysWhatWaitsAndWhereToPay(t *testing.T) {
 	h.credit = h.newLedger(func(o *credit.Options) { o.NeedsProof, o.TopUpURL = true, "https://pay.example.org/" })
 	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada)
-	v.get(creditPath).want(http.StatusOK, "Confirm your mail address",
+	v.get(creditPath).want(http.StatusOK, "Confirm your e-mail address",
 		`href="https://pay.example.org/?account=`+h.account().Book+`"`)
 	v.lacks("This backend has no payment page")
 	v.get("/account").want(http.StatusOK, "$1.8532 available; spent $0.0125 today and $0.1268 this month",
-		"Confirm your mail address")
+		"Confirm your e-mail address")
 	v.get(helloPath).want(http.StatusOK, "Calls to models cost $0.0125 today and $0.1268 this month")
 }
 

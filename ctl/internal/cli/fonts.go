@@ -78,7 +78,7 @@ func checkedFont(ctx context.Context, path string) ([]byte, error) {
 	data, err := fonts.ReadFile(path)
 	if err != nil {
 		return nil, &problem.Error{Code: problem.CodeFontUnreadable, Message: err.Error(),
-			FixHint: "Pass the path of a font file that you may read."}
+			FixHint: "Pass the path of a font file that you can read."}
 	}
 	checked := make(chan error, 1)
 	go func() { _, err := fonts.Check(data); checked <- err }()

@@ -134,7 +134,7 @@ func nextOfUsage(u backendapi.GatewayUsage) string {
 	m, known := assistantOf(u)
 	switch {
 	case u.Credit.Locked:
-		return "confirm the account's mail address on the settings page: the credit is locked until then"
+		return "confirm the account's e-mail address on the settings page: the credit is locked until then"
 	case u.Credit.BalanceMicroUSD <= u.Credit.ReservedMicroUSD:
 		return "add credit on the account's credit page; models of local servers cost nothing"
 	case known && !m.Available && len(u.Models) == 1: // assistant is the only model

@@ -65,7 +65,7 @@ standard  41     10000      700         $0.1268
 func TestUsage_SaysTheNextStep(t *testing.T) {
 	const some = 2_000_000
 	for want, u := range map[string]backendapi.GatewayUsage{
-		"confirm the account's mail address": {Credit: backendapi.GatewayCredit{BalanceMicroUSD: some, Locked: true}},
+		"confirm the account's e-mail address": {Credit: backendapi.GatewayCredit{BalanceMicroUSD: some, Locked: true}},
 		"add credit": {
 			Credit: backendapi.GatewayCredit{BalanceMicroUSD: some, ReservedMicroUSD: some}},
 		"ask the backend's operator for models": {Credit: backendapi.GatewayCredit{BalanceMicroUSD: some},

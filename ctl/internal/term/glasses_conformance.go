@@ -22,5 +22,5 @@ func (t *Terminal) ConformanceEnd(lines, failed int) {
 		t.Say("All %d rules passed.", lines)
 		return
 	}
-	t.Say("%d of %d rules failed. The sections are those of the glasses protocol (PROTOCOL.md).", failed, lines)
+	t.Say("%d of %d rules failed. Read the named sections of the glasses protocol (PROTOCOL.md).", failed, lines)
 }

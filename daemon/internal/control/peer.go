@@ -9,7 +9,7 @@ import (
 )
 
 // errOtherUser is returned for a process of another user, regardless of the socket's mode.
-var errOtherUser = errors.New("the caller is another user")
+var errOtherUser = errors.New("the calling process belongs to another user")
 
 // CheckPeer returns an error if the peer of a Unix socket connection is not a process of this user. It is used for
 // every socket of the daemon.

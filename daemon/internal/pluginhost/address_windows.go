@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// address is empty on Windows: a process cannot inherit a listener, so the embedded backend listens itself and never
-// rests.
+// address is empty on Windows: a process cannot inherit a listener, so the embedded backend listens itself and is never
+// stopped for idleness.
 type address struct{}
 
 func (*address) open(context.Context, string) ([]*os.File, error) { return nil, nil }

@@ -52,10 +52,10 @@ type instance struct {
 	created   time.Time
 	busy      atomic.Int64  // calls and attachments in progress
 	used      atomic.Int64  // when the last of them ended: a time.Duration since created
-	isPaused  bool          // no call may begin, because the process may be about to rest; guarded by the adapter's mu
+	isPaused  bool          // no call may begin, because the process may be about to stop; guarded by the adapter's mu
 	silent    atomic.Bool   // the last probe was not answered
 	stuck     chan struct{} // closed when the process is running but does not respond
-	rests     chan struct{} // closed when the process has agreed to rest
+	rests     chan struct{} // closed when the idle process has agreed to stop
 }
 
 // use counts a call or an attachment until the returned function is called.
@@ -80,7 +80,7 @@ func (i *instance) pid() int {
 	return n
 }
 
-// wait returns when the process has ended, is stuck or has agreed to rest, or when ctx ends.
+// wait returns when the process has ended, is stuck or has agreed to stop because it is idle, or when ctx ends.
 func (i *instance) wait(ctx context.Context) error {
 	select {
 	case <-i.proc.done:

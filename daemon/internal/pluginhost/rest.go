@@ -18,21 +18,21 @@ import (
 const (
 	// restAfter is how long an adapter must be unused before its process ends. It starts again when needed.
 	restAfter = time.Minute
-	// restWait is how long to wait for an adapter to agree to rest or refuse, and restAsks how often it is asked if it
+	// restWait is how long to wait for an adapter to agree to stop or refuse, and restAsks how often it is asked if it
 	// does not answer in time.
 	restWait = 5 * time.Second
 	restAsks = 3
 )
 
-// errRests is the reason for the end of a process whose adapter rests.
-var errRests = errors.New("nobody used it")
+// errRests is the reason for the end of an idle process.
+var errRests = errors.New("the adapter was idle")
 
 // mayRest reports whether the adapter's process may end while it is not in use. Real glasses may still be cleared after
 // their session, and an added adapter may keep state in memory, which the contract does not forbid.
 func (a *adapter) mayRest() bool { return a.added == nil && a.name != RealDevice }
 
-// watchIdle lets the process rest once it has not been used for a while. It returns when the process has agreed to rest
-// or ctx ends.
+// watchIdle stops the process once it has not been used for a while. It returns when the process has agreed to stop or
+// ctx ends.
 func (a *adapter) watchIdle(ctx context.Context, inst *instance) {
 	after := a.host.opts.RestAfter
 	ticker := time.NewTicker(max(after/4, time.Millisecond))
@@ -107,9 +107,9 @@ func wasHeld(file string) bool {
 	return err == nil && time.Since(info.ModTime()).Abs() <= heldFor
 }
 
-// AwaitConnections puts the embedded backend into the resting state at the start if it has served before, so that
-// waiting pages and apps can connect after the daemon was restarted. It has no effect where an adapter cannot rest, or
-// if another program uses the address.
+// AwaitConnections opens the embedded backend's address at the start if the backend has served before, so that waiting
+// pages and apps can connect after the daemon was restarted. It has no effect where an adapter cannot be stopped for
+// idleness, or if another program uses the address.
 func (h *Host) AwaitConnections(ctx context.Context) {
 	a, dir := h.adapters[Local], filepath.Join(h.opts.ConfigDir, embeddedDir)
 	if h.unavailable != nil || !wasHeld(filepath.Join(dir, portFile)) {
@@ -127,7 +127,7 @@ func (h *Host) AwaitConnections(ctx context.Context) {
 		a.address.close()
 		return
 	}
-	a.setState(Starting) // until it is resting
+	a.setState(Starting) // until the address is watched
 	h.supervisors.Go(func() {
 		if a.rest(a.life) {
 			a.supervise(a.life)
@@ -140,7 +140,7 @@ func (h *Host) AwaitConnections(ctx context.Context) {
 
 // rest waits until a call or a connection needs a new process. It returns false if ctx ends first.
 func (a *adapter) rest(ctx context.Context) bool {
-	a.host.opts.Log.Info("adapter rests", "adapter", a.name)
+	a.host.opts.Log.Info("idle adapter stopped", "adapter", a.name)
 	connected, cancel := context.WithCancel(ctx)
 	defer cancel()
 	a.mu.Lock()

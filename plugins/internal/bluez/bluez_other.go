@@ -14,8 +14,8 @@ type Radio struct{}
 // Open fails with CodeNoBluetooth.
 func Open(context.Context, Options) (*Radio, error) {
 	return nil, &problem.Error{Code: problem.CodeNoBluetooth,
-		Message: "this system offers Bluetooth to the service only through a browser",
-		FixHint: "Connect the glasses with via browser."}
+		Message: "on this system the service can use Bluetooth only through a browser",
+		FixHint: "Connect the glasses through a browser: repeat this with via set to browser."}
 }
 
 // Close does nothing.

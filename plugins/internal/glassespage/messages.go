@@ -95,15 +95,15 @@ func parse(typ websocket.MessageType, data []byte, links []driver.LinkSpec) (fro
 	if typ == websocket.MessageBinary {
 		switch {
 		case len(data) == 0 || int(data[0]) >= len(links):
-			return fromPage{}, errors.New("a notification without a link")
+			return fromPage{}, errors.New("the notification names no known link")
 		case len(data) > 1+maxValue:
-			return fromPage{}, fmt.Errorf("a notification of %d bytes, more than %d", len(data)-1, maxValue)
+			return fromPage{}, fmt.Errorf("the notification is %d bytes long, over the limit of %d", len(data)-1, maxValue)
 		}
 		return fromPage{Type: driver.Notified, Link: links[data[0]].Key, data: data[1:]}, nil
 	}
 	var m fromPage
 	if err := json.Unmarshal(data, &m); err != nil {
-		return m, errors.New("a text message that is no JSON object")
+		return m, errors.New("the message is not a JSON object")
 	}
 	if m.isAboutPanel() {
 		return m, nil
@@ -111,16 +111,16 @@ func parse(typ websocket.MessageType, data []byte, links []driver.LinkSpec) (fro
 	known := slices.ContainsFunc(links, func(s driver.LinkSpec) bool { return s.Key == m.Link })
 	switch {
 	case !slices.Contains([]string{typeChosen, typeProblem, typeUp, typeDown, typeWritten}, m.Type):
-		return m, errors.New("a message of an unknown type")
+		return m, errors.New("the message type is unknown")
 	case !known && (m.Type != typeProblem || m.Link != ""):
-		return m, errors.New("a message without a link")
+		return m, errors.New("the message names no known link")
 	case m.Problem != "" && !slices.Contains(driver.Problems(), m.Problem):
-		return m, errors.New("an unknown problem")
+		return m, errors.New("the problem is unknown")
 	case m.Type == typeProblem && m.Problem == "" || m.Type == typeChosen && m.Name == "":
-		return m, errors.New("a message without its content")
+		return m, errors.New("the message contains no problem or no name")
 	case len(m.Name) > maxName || !utf8.ValidString(m.Name) ||
 		strings.ContainsFunc(m.Name, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return m, errors.New("a name that cannot be shown")
+		return m, fmt.Errorf("the name must be printable and at most %d bytes long", maxName)
 	}
 	return m, nil
 }

@@ -140,7 +140,7 @@ func (p *Page) read(t *tab) error {
 		m, err := parse(typ, data, p.o.Links)
 		if err != nil {
 			_ = t.ws.Close(websocket.StatusPolicyViolation, err.Error())
-			return fmt.Errorf("the page sent %w", err)
+			return fmt.Errorf("parse a message from the page: %w", err)
 		}
 		p.handle(t, m)
 	}
