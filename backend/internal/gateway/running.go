@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
 
 	"github.com/service-dev/service/backend/internal/credit"
 )
-
-// keysAtOnce is the maximum number of keys that one query checks.
-const keysAtOnce = 256
 
 // keep registers a call for renew and cutRevoked. forget removes it.
 func (s *Service) keep(c *call, cut context.CancelCauseFunc) {
@@ -50,30 +46,6 @@ func (s *Service) renew(ctx context.Context) error {
 		s.Log.ErrorContext(ctx, "failed to renew hold of call", "err", err)
 		if errors.Is(err, credit.ErrHoldEnded) || errors.Is(err, credit.ErrNoHold) {
 			cut(errUncovered)
-		}
-	}
-	return nil
-}
-
-// cutRevoked cuts off calls whose key is no longer valid. It queries the store, because another process may have
-// revoked the key. Calls whose key cannot be checked continue.
-func (s *Service) cutRevoked(ctx context.Context) error {
-	calls, ids := s.kept(), map[string]bool{}
-	for c := range calls {
-		ids[c.who.Key] = true
-	}
-	for batch := range slices.Chunk(slices.Collect(maps.Keys(ids)), keysAtOnce) {
-		live, err := s.Keys.LiveKeys(ctx, batch)
-		if err != nil {
-			return err
-		}
-		for _, id := range live {
-			delete(ids, id)
-		}
-	}
-	for c, cut := range calls {
-		if ids[c.who.Key] {
-			cut(errRevoked)
 		}
 	}
 	return nil

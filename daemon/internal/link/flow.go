@@ -70,16 +70,6 @@ func (m *Manager) newFlow(who caller.Caller, code backend.DeviceCode, target bac
 	}
 }
 
-// pollGap returns the time until the next poll by this machine's clock, which may run faster than the backend's clock:
-// slightly more than the interval, and considerably more once the backend found a poll too early. That way, one
-// increase suffices for a clock that is up to 30 % fast.
-func (f *flow) pollGap() time.Duration {
-	if f.intervalRaised {
-		return f.interval + f.interval*35/100
-	}
-	return f.interval + f.interval/20
-}
-
 // isUsable reports whether the user may still approve the code.
 func (f *flow) isUsable(now time.Time) bool {
 	return f.finished.IsZero() && now.Before(f.expires.Add(-min(f.code.ExpiresIn/10, 15*time.Second)))
@@ -94,14 +84,6 @@ func (f *flow) isOver(now time.Time) bool {
 		return now.Sub(f.expires) > remember
 	}
 	return now.Sub(f.finished) > remember
-}
-
-// backendInterval returns the interval for the backend's d: 5 s if it is missing or too short, at most 600 s.
-func backendInterval(d time.Duration) time.Duration {
-	if d < time.Second {
-		return DefaultInterval
-	}
-	return min(d, MaxWait)
 }
 
 // bounded clamps w to the documented bounds.

@@ -8,7 +8,6 @@ import (
 	"github.com/service-dev/service/daemon/internal/account"
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
-	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/telemetry"
 )
 
@@ -16,9 +15,6 @@ const (
 	// maxFailures is the number of consecutive failures after which polling ends because the backend is unreachable.
 	// With the gaps below, that takes 30 s.
 	maxFailures = 6
-	failureStep = 2 * time.Second
-	// maxFailureGap limits how much of a raised interval is kept after a failure; six such gaps must fit into 45 s.
-	maxFailureGap = 8 * time.Second
 	// unreachableAfter is the maximum duration of a series of slow failures; pollTimeout is the maximum duration of a
 	// single poll.
 	unreachableAfter = 42 * time.Second
@@ -144,31 +140,6 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// scheduleNext records a response and returns the time until the next poll.
-func (m *Manager) scheduleNext(f *flow, interval time.Duration, note string) time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	next := backendInterval(interval)
-	f.intervalRaised = f.intervalRaised || f.count > 0 && next > f.interval
-	f.interval = next
-	f.answerLost = false // the code is still unused, so no approval was lost
-	m.notifyWaiters(f, note)
-	return max(f.pollGap(), f.minInterval)
-}
-
-// scheduleRetry records a poll without a response and returns the time until the next poll. It honours the
-// backend's Retry-After.
-func (m *Manager) scheduleRetry(f *flow, failures int, p *problem.Error) time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if p.HTTPStatus == 0 || p.HTTPStatus >= http.StatusInternalServerError {
-		f.answerLost = true
-	}
-	m.notifyWaiters(f, "no usable response from the backend; trying again: "+p.Message)
-	gap := min(max(f.pollGap(), f.minInterval), maxFailureGap)
-	return max(gap, min(time.Duration(failures)*failureStep, maxFailureGap), min(p.RetryAfter, MaxWait))
-}
-
 // notifyWaiters counts a poll and wakes the waiters. The caller holds m.mu.
 func (m *Manager) notifyWaiters(f *flow, note string) {
 	f.count++
@@ -233,57 +204,4 @@ func (m *Manager) verifyFresh(ctx context.Context, f *flow, t backend.Token) bac
 	defer cancel()
 	a, _ := m.verify(ctx, backend.Target{BaseURL: f.target.BaseURL, Bearer: t.AuthToken, Requester: f.target.Requester})
 	return a
-}
-
-// refused ends a flow with the problem that follows from the backend's response p. failed is the number of consecutive
-// failed polls.
-func (m *Manager) refused(f *flow, p *problem.Error, failed int) {
-	m.mu.Lock()
-	f.count++
-	lost := f.answerLost
-	m.mu.Unlock()
-	problem, outcome := outcomeOf(p, failed, lost)
-	m.finish(f, Outcome{}, problem, outcome)
-}
-
-// finish sets and announces the outcome of a flow that has none.
-func (m *Manager) finish(f *flow, out Outcome, problem *problem.Error, word string) {
-	m.mu.Lock()
-	if !f.finished.IsZero() {
-		m.mu.Unlock()
-		return
-	}
-	end := m.setOutcome(f, out, problem)
-	m.mu.Unlock()
-	m.announce(f, end, word)
-}
-
-// setOutcome sets the outcome of a flow that has none, and stops its poller. The caller holds m.mu.
-func (m *Manager) setOutcome(f *flow, out Outcome, problem *problem.Error) *result {
-	f.end.outcome, f.finished = out, m.Now()
-	if problem != nil {
-		f.end.err = problem
-	}
-	if f.polling { // a waiter that restarts the flow after this point starts a new poller
-		f.stop()
-		f.polling, f.saving = false, false
-		m.polling--
-	}
-	if key := liveKey(f.target.BaseURL); m.live[key] == f && !isRestartable(f.end.err) {
-		delete(m.live, key)
-	}
-	return f.end
-}
-
-// announce records how a flow ended, then wakes its waiters.
-func (m *Manager) announce(f *flow, end *result, word string) {
-	// a stopping daemon leaves the code to its successor
-	if !f.exclusive && !isRestartable(end.err) && asProblem(end.err).Code != problem.CodePollingAborted {
-		if err := m.Codes.Remove(f.code.DeviceCode); err != nil {
-			m.Log.Warn("failed to remove a used device code", "err", err)
-		}
-	}
-	// Recorded before the waiters wake, so that they can already see it.
-	m.completed(f, word)
-	close(end.done)
 }
