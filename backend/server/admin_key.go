@@ -15,7 +15,7 @@ func replaceKeyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "replace-key", Short: "Switch to the configured key; credentials made with the old key stop working",
 		Args: cobra.NoArgs,
-		Long: `Make the database use the key that is configured now.
+		Long: `Switch the database to the configured key.
 
 Accounts, passwords and projects stay. Links, browser sessions, mailed links, project keys and session secrets made
 with the former key stop working, and older lines of the trail can no longer be found by code, account or address.

@@ -33,7 +33,7 @@ func trailCommand() *cobra.Command {
 		Use: "trail", Short: "Show what happened to links and their codes in the last 90 days", Args: cobra.NoArgs,
 		Long: `Show what happened to links and their codes in the last 90 days, newest first.
 
-The trail contains times and keyed hashes. The values you give are hashed with the server's key for the search. Equal
+The trail contains times and keyed hashes. The values you pass are hashed with the server's key before the search. Equal
 hashes in the listing mean the same code, link, account or address.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, err := netip.ParseAddr(asked.Address); asked.Address != "" && err != nil {

@@ -219,7 +219,7 @@ var table = []Info{
 	{Codes: codes{CodeUnsupportedMedia}, Status: 415, Title: "Unsupported media type", Doc: docHTTP,
 		Meaning: "the body is not `application/json`, or its encoding is not gzip"},
 	{Codes: codes{CodeRateLimited}, Status: 429, Title: "Too many requests", Doc: docHTTP, Retryable: true,
-		FixHint: "Wait a little, then repeat the call.",
+		FixHint: "Wait a moment, then repeat the call.",
 		Meaning: "a limit is exhausted; wait the seconds in `Retry-After`"},
 	{Codes: codes{CodeInternal}, Status: 500, Title: "Internal error", Doc: docHTTP, Retryable: true,
 		Meaning: "the backend failed; its log contains the cause"},

@@ -157,7 +157,7 @@ func TestRealGlasses_LearnTheirPanelFromAPerson(t *testing.T) {
 		t.Error("both arms do not show the test picture with swapped light and 135 rows")
 	}
 	p.answer("y")
-	p.await("This is remembered.")
+	p.await("Your answers are saved.")
 	p.exit(0)
 	must(t, "both arms are dark", func() bool { return len(w.panels()) == 0 })
 	var file struct {

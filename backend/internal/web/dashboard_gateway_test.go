@@ -44,7 +44,7 @@ func TestGateway_SaysWhatToDoAboutRefusals(t *testing.T) {
 	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(helloGateway).want(http.StatusOK, "No model was called in this range",
 		"http://service.example.org/v1", "A spending cap was reached.", "Raise the cap of this project", "cap_reached",
-		"something_new", "The error that the app got says what to do", `data-label="Calls" class="number">12<`)
+		"something_new", "Follow the fix hint in the error that the app received", `data-label="Calls" class="number">12<`)
 	v.lacks("Your last 30 days", "<svg class=\"chart\"")
 }
 

@@ -188,7 +188,7 @@ func TestResetPassword_OnTerminal(t *testing.T) {
 	p.answerSecret("again: ", newPassword)
 	p.answer("The account has 1 linked agent, perhaps this machine's. Unlink as well? [y/N] ", "n")
 	shown := p.exits(command.ExitYes)
-	for _, want := range []string{"The password of ada@example.org is changed.", "browsers signed out: 1",
+	for _, want := range []string{"Changed the password of ada@example.org.", "browsers signed out: 1",
 		"linked agents that stay linked: 1",
 		"sign in at http://localhost" + l.backend[strings.LastIndexByte(l.backend, ':'):] + "/signin"} {
 		if !strings.Contains(shown, want) {

@@ -23,7 +23,7 @@ import (
 type check = client.Check
 
 func (a *app) doctor() *cobra.Command {
-	return command.New("doctor", "Check everything and say how to fix what fails",
+	return command.New("doctor", "Check everything and show how to fix what fails",
 		"Exit code: 0 no check failed, 1 a check failed.", a.runDoctor)
 }
 

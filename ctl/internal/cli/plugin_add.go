@@ -78,7 +78,7 @@ func (a *app) confirmAdapter(ctx context.Context, shown term.Adapter, question s
 	ok, err := a.Confirm(ctx, a.In, question)
 	if err == nil && !ok {
 		err = &problem.Error{Code: problem.CodeNotConfirmed, Message: "nothing was changed",
-			FixHint: "Repeat it and answer y."}
+			FixHint: "Run the command again and answer y."}
 	}
 	return err
 }

@@ -127,7 +127,7 @@ func unreadableLog(err error) error {
 		return err
 	}
 	return &problem.Error{Code: "log_unreadable", Message: err.Error(),
-		FixHint: "See who owns " + p.Path + "; `servicectl telemetry purge` deletes it."}
+		FixHint: "Check who owns " + p.Path + "; `servicectl telemetry purge` deletes it."}
 }
 
 func (a *app) telemetryLine(line []byte) error {

@@ -104,7 +104,7 @@ func (a *app) confirmPurge(ctx context.Context, dir string, yes bool) (*purge.St
 	ok, err := a.Confirm(ctx, a.In, term.PurgeQuestion)
 	if err == nil && !ok {
 		err = &problem.Error{Code: problem.CodeNotConfirmed, Message: "nothing was changed",
-			FixHint: "Repeat it and answer y."}
+			FixHint: "Run the command again and answer y."}
 	}
 	return &state, err
 }

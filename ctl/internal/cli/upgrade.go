@@ -17,7 +17,7 @@ import (
 
 func (a *app) upgrade() *cobra.Command {
 	var check bool
-	cmd := command.New("upgrade", "Say how to upgrade, and whether there is a newer version",
+	cmd := command.New("upgrade", "Show how to upgrade, and check for a newer version",
 		"Prints the upgrade command for the way in which this copy was installed. It changes nothing.\n"+
 			"With --check it also looks for the newest release and verifies its signature; otherwise it uses no network.\n"+
 			"Exit code with --check: 0 up to date, 1 there is a newer version, 2 it could not be determined.",
@@ -57,14 +57,14 @@ func (a *app) checkUpgrade(ctx context.Context, view *term.Upgrade) error {
 		return context.Canceled
 	case errors.Is(err, upgrade.ErrNotConfigured):
 		return &problem.Error{Code: problem.CodeReleasesNotConfigured, Message: err.Error(),
-			FixHint: "Look where you got it; `servicectl upgrade` shows how this copy was installed."}
+			FixHint: "Check where you got it; `servicectl upgrade` shows how this copy was installed."}
 	case errors.Is(err, upgrade.ErrUntrusted):
 		return &problem.Error{Code: problem.CodeReleasesUntrusted, Message: fmt.Sprintf("%s: %v", source.URL, err),
-			FixHint: "Install nothing from there, and tell whoever publishes it."}
+			FixHint: "Install nothing from there, and tell the publisher."}
 	case errors.Is(err, upgrade.ErrStale):
 		return &problem.Error{Code: problem.CodeReleasesStale, Message: fmt.Sprintf("%s: %v", source.URL, err),
 			FixHint: "Check this machine's date. If it is right, look for a newer release over another network, " +
-				"or ask whoever publishes it to sign the list again."}
+				"or ask the publisher to sign the list again."}
 	case err != nil:
 		return &problem.Error{Code: problem.CodeReleasesUnreachable, Message: "look for the newest release: " + err.Error(),
 			Retryable: true, FixHint: "Check the network, and HTTPS_PROXY and SSL_CERT_FILE of this shell; then try again."}

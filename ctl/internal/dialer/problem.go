@@ -65,11 +65,11 @@ func startError(err error, final bool) error {
 // unreachable returns the error for a daemon that was started and cannot be reached.
 func (d Daemon) unreachable() error {
 	return problem.New(problem.CodeDaemonUnavailable, "the daemon was started, but does not accept connections",
-		"Look into "+d.LogFile()+", then try again.")
+		"Read "+d.LogFile()+", then try again.")
 }
 
 // notReady returns the error for a daemon that ran and did not become ready. final means that it gave the reason.
 func (d Daemon) notReady(reason string, final bool) error {
 	return &problem.Error{Code: problem.CodeDaemonUnavailable, Message: "starting the daemon: " + reason,
-		Retryable: !final, FixHint: "Look into " + d.LogFile() + ", then try again.", Err: errNotReady}
+		Retryable: !final, FixHint: "Read " + d.LogFile() + ", then try again.", Err: errNotReady}
 }

@@ -6,10 +6,10 @@ func (t *Terminal) AgentChanged(word, name, file, problem, snippet, diff string,
 	case problem != "":
 		t.Remark("%s: %s", name, problem)
 		if word == "add" {
-			t.Next("put this into the file by hand")
+			t.Next("add this to the file by hand")
 			t.RemarkRow("%s", indent(snippet))
 		} else {
-			t.Next("take the entry \"service\" out by hand")
+			t.Next("remove the entry \"service\" by hand")
 		}
 	case !changed:
 		t.Say("%s: nothing to do (%s)", name, file)
@@ -17,7 +17,7 @@ func (t *Terminal) AgentChanged(word, name, file, problem, snippet, diff string,
 		t.Say("%s: would change %s", name, file)
 		t.Row("%s", indent(diff))
 	case word == "add":
-		t.Say("%s: registered in %s; restart the agent if it runs", name, file)
+		t.Say("%s: registered in %s; restart the agent if it is running", name, file)
 	default:
 		t.Say("%s: removed from %s", name, file)
 	}

@@ -76,7 +76,7 @@ func (t *Terminal) DemoApp(path string) {
 
 // DemoNoApp reports that there is no example app.
 func (t *Terminal) DemoNoApp(path string) {
-	t.Say("  There is no example app at %s: `make build` makes it.", path)
+	t.Say("  There is no example app at %s: run `make build`.", path)
 }
 
 // DemoAttach explains how to attach a coding agent with the servicectl at a path.

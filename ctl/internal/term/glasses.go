@@ -54,7 +54,7 @@ func (t *Terminal) Glasses(list []Glasses, looked bool, now time.Time) {
 		t.Next("`servicectl glasses connect NAME`")
 	}
 	if isAway {
-		t.Remark("  `servicectl glasses forget NAME` removes glasses that are remembered and do not come back")
+		t.Remark("  `servicectl glasses forget NAME` removes glasses that you no longer use")
 	}
 }
 
@@ -121,7 +121,7 @@ func (t *Terminal) GlassesConnection(c Connection) {
 		t.Remark("  Session %s then connects them by itself.", c.Session)
 	default:
 		t.Say("Session %s is still looking for the glasses and connects them by itself.", c.Session)
-		t.Next("`servicectl session env`; your app can attach before the glasses are there")
+		t.Next("`servicectl session env`; your app can attach before the glasses are connected")
 	}
 }
 

@@ -24,12 +24,12 @@ func (t *Terminal) PanelAgain() {
 
 // PanelRight reports that a panel shows pictures correctly.
 func (t *Terminal) PanelRight(name string) {
-	t.Say("%s shows pictures as it should. This is remembered.", name)
+	t.Say("%s shows pictures correctly. Your answers are saved.", name)
 }
 
 // PanelWrong reports that no setting makes the picture correct.
 func (t *Terminal) PanelWrong(name string) {
-	t.Remark("%s does not show pictures as it should, and no setting of the service changes that.", name)
+	t.Remark("%s does not show pictures correctly, and no setting of the service can change that.", name)
 	t.Next("update the glasses in the vendor's app, then run `servicectl glasses check`")
 }
 
@@ -40,5 +40,5 @@ func (t *Terminal) PanelUnchecked() {
 
 // GlassesForgotten reports that a pair is no longer remembered.
 func (t *Terminal) GlassesForgotten(name string) {
-	t.Say("%s is forgotten. Its session, if it has one, keeps it until `servicectl glasses disconnect`.", name)
+	t.Say("Forgot %s. If it has a session, the session keeps it until you run `servicectl glasses disconnect`.", name)
 }

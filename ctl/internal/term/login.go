@@ -50,21 +50,21 @@ func (t *Terminal) Browser(page string, opened bool, reason string) {
 	case opened:
 		t.Remark("  Opened the page in your browser.")
 	case reason == "disabled":
-		t.Remark("  The browser is not opened (SERVICE_NO_AUTO_OPEN=1): open the URL yourself.")
+		t.Remark("  No browser was opened (SERVICE_NO_AUTO_OPEN=1): open the URL yourself.")
 	case reason == "no_desktop":
-		t.Remark("  The browser is not opened (this shell has no desktop session): open the URL yourself.")
+		t.Remark("  No browser was opened (this shell has no desktop session): open the URL yourself.")
 	case reason == "refused":
-		t.Remark("  The URL is not one that may be opened: check it before you use it.")
+		t.Remark("  The URL may not be opened automatically: check it before you use it.")
 	default:
 		t.Remark("  The browser could not be opened: open the URL yourself.")
 	}
 	if u, err := url.Parse(page); err == nil && loopback.IsBrowserHost(u.Hostname()) && !loopback.IsHost(u.Hostname()) {
-		t.Remark("  If your browser does not find it, write localhost instead of %s.", u.Hostname())
+		t.Remark("  If your browser does not find it, use localhost instead of %s.", u.Hostname())
 	}
 	if forward := PortForward(page, opened, reason); forward != "" {
 		t.Remark("")
-		t.Remark("  The URL leads to this machine. If you sit at another one, run this there first and leave it running,")
-		t.Remark("  with HOST as you name this machine to ssh:")
+		t.Remark("  The URL points to this machine. If you work on another one, first run this there and leave it running.")
+		t.Remark("  HOST is this machine's name for ssh:")
 		t.Remark("")
 		t.Remark("      %s", forward)
 		t.Remark("")

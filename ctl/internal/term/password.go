@@ -35,7 +35,7 @@ type PasswordReset struct {
 
 // PasswordReset reports a password reset: the access that it ended, and the access that remains.
 func (t *Terminal) PasswordReset(r PasswordReset) {
-	t.Say("The password of %s is changed.", r.Email)
+	t.Say("Changed the password of %s.", r.Email)
 	ended := []string{"browsers signed out: " + fmt.Sprint(r.Browsers)}
 	if r.HadLinks > 0 {
 		ended = append(ended, endedOr(r.Links, r.HadLinks, "linked agents", "unlinked", "stay linked"))

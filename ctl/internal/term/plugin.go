@@ -27,5 +27,5 @@ func (t *Terminal) AdapterAdded(a Adapter) {
 
 // AdapterRemoved reports that an adapter was removed.
 func (t *Terminal) AdapterRemoved(a Adapter) {
-	t.Say("Removed %s. Its file stays: %s", a.Name, a.Path)
+	t.Say("Removed %s. Its file was not deleted: %s", a.Name, a.Path)
 }

@@ -145,7 +145,7 @@ func (t *Terminal) scenarioVerdict(r Report, failed int) {
 			steps += fmt.Sprintf(", %d differences", len(r.Diffs))
 		}
 	}
-	t.Say("%s  %s, %.3f s of the session's time, %.2f s of yours", t.paint(verdict), steps,
+	t.Say("%s  %s, %.3f s of session time, %.2f s of real time", t.paint(verdict), steps,
 		float64(r.DurationMs)/1000, r.Took.Seconds())
 }
 

@@ -99,7 +99,7 @@ func (f facade) requireEmbedded(ctx context.Context) error {
 	}
 	return &problem.Error{
 		Code: problem.CodeNotEmbedded, Message: "this shell uses the backend " + b.URL + ", which manages its own accounts",
-		FixHint: "Ask for a new password on its page " + b.URL + forgotPath + ".",
+		FixHint: "Request a new password on its page " + b.URL + forgotPath + ".",
 	}
 }
 

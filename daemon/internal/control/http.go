@@ -237,7 +237,7 @@ func (s *Server) run(e endpoint, x *exchange) (err error) {
 		if r := recover(); r != nil {
 			s.o.Log.Error("control call panicked", "path", e.Path, "type", fmt.Sprintf("%T", r))
 			err = &problem.Error{Code: "internal", Message: "the daemon had an internal error",
-				FixHint: "Report the log: `servicectl daemon logs`."}
+				FixHint: "Report this with the daemon's log (`servicectl daemon logs`)."}
 		}
 	}()
 	ctx, err := s.withCaller(x.r)

@@ -226,7 +226,7 @@ func (s *Store) Add(ctx context.Context, data []byte) (Font, error) {
 	switch {
 	case at >= 0 && s.isWhole(s.list[at]):
 		return Font{}, &problem.Error{Code: problem.CodeFontDuplicate, Message: "this font is already added, as " + f.Name,
-			FixHint: "Do nothing: `servicectl fonts list` shows it."}
+			FixHint: "No action is needed: `servicectl fonts list` shows it."}
 	case at < 0 && len(s.list) >= fonts.MaxAdded:
 		return Font{}, &problem.Error{Code: problem.CodeFontTooMany, Message: fmt.Sprintf("%d fonts are already added",
 			len(s.list)),

@@ -154,7 +154,7 @@ func (x *run) fetch(ctx context.Context, wait time.Duration) error {
 			return &problem.Error{Code: problem.CodeUnsupported,
 				Message: "rows of the event log were deleted before they were read: " +
 					"the session wrote more rows than its log can hold",
-				FixHint: "Let the app write less between two steps, or split the scenario."}
+				FixHint: "Reduce the app's output between two steps, or split the scenario."}
 		}
 		for _, raw := range page.Events {
 			var e glasses.Event

@@ -151,7 +151,7 @@ func (t validateIntegration) misfitsOf(ctx context.Context, s backend.Session) [
 	for _, f := range lastFindings(rows, s.DeviceModel) {
 		list = append(list, scaffold.Finding{Severity: scaffold.SeverityWarning, Code: misfitFinding,
 			Message: fmt.Sprintf("in session %s on %s, %s", s.SessionID, f.DeviceModel, f.Message()),
-			FixHint: `See it with getDisplayState {"models":["all"]}; shorten it, or set overflow to scroll or paginate.`})
+			FixHint: `Look at it with getDisplayState {"models":["all"]}; shorten it, or set overflow to scroll or paginate.`})
 	}
 	return list
 }

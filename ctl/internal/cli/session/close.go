@@ -8,7 +8,7 @@ import (
 
 func (p *program) close() *cobra.Command {
 	return &cobra.Command{
-		Use: "close [ID]", Short: "End a session for everybody; a local session's log is deleted",
+		Use: "close [ID]", Short: "Close a session for everyone, and delete a local session's log",
 		ValidArgsFunction: p.Complete(IDs),
 		Args:              cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

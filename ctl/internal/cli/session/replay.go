@@ -30,8 +30,8 @@ func (p *program) replay() *cobra.Command {
 		Use: "replay FILE --session ID", Short: "Run a recording or scenario on an open session whose app you started",
 		Args: cobra.ExactArgs(1),
 		Long: "FILE is a scenario or the folder of a recording. `session run` also opens the session and starts the app.\n" +
-			"--accept keeps the steps: what the recording claims must still hold. --accept-steps 3,7 takes only the\n" +
-			"differences of these steps, as the report numbers them, and reports the others.\n" +
+			"--accept keeps the steps: the recording's assertions must still pass. --accept-steps 3,7 accepts only the\n" +
+			"differences in these steps, numbered as in the report, and reports the others.\n" +
 			"Exit code: 0 passed, 1 failed, 2 could not be run.",
 		RunE: p.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			report, err := replay(ctx, c, args[0], o)
