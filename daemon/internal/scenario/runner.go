@@ -187,7 +187,7 @@ func Load(ctx context.Context, files clientio.Files, path string) (scenario.Scen
 	s, err := scenario.Parse(data)
 	if err != nil {
 		return s, &problem.Error{Code: problem.CodeInvalidScenario, Message: fmt.Sprintf("%s: %v", filepath.Base(path), err),
-			FixHint: "Correct the position in the message; searchDocs scenario-steps lists every field."}
+			FixHint: "Correct what the message names; searchDocs scenario-steps lists every field."}
 	}
 	return s, nil
 }

@@ -297,5 +297,5 @@ func scriptProblem(path string, err error) error {
 		return p
 	}
 	return problem.New(problem.CodeInvalidRequest, fmt.Sprintf("assistantScript %s: %v", path, err),
-		"Correct the place in the message; searchDocs assistant-scripts lists every field.")
+		"Correct what the message names; searchDocs assistant-scripts lists every field.")
 }
