@@ -222,7 +222,7 @@ func TestResetPassword_NarrowTerminal(t *testing.T) {
 	p.await("well? [y/N] ")
 	p.input("\x04")
 	shown := p.exits(command.ExitYes)
-	wantText(t, shown, "\nThe account has 1 linked agent,\nperhaps this machine's. Unlink as\nwell? [y/N] \nThe password of ",
+	wantText(t, shown, "\nThe account has 1 linked agent,\nperhaps this machine's. Unlink as\nwell? [y/N] \nChanged the password of ",
 		"linked agents that stay linked: 1")
 }
 
