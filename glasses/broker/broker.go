@@ -48,8 +48,8 @@ type Output struct {
 const CommandWait = 10_500 * time.Millisecond
 
 // maxPending is the maximum number of commands that wait for a result. Rates and deadlines do not suffice as a limit:
-// at 200 frames a second, sleeps of ten minutes and 64 KB each would occupy 8 GB; these occupy 64 MB. Apps that send at
-// that rate, after a burst of 400, do not reach the limit if the glasses answer within three seconds.
+// at 200 frames a second, sleeps of ten minutes and 64 KB each would occupy 16 GB; these occupy 128 MB. Apps that send
+// at that rate, after a burst of 400, do not reach the limit if the glasses answer within three seconds.
 const maxPending = 1024
 
 // Options are the parameters of a Broker.
@@ -126,7 +126,7 @@ func (b *Broker) FromApp(now time.Time, player PeerID, f glasses.Frame, raw []by
 	if err != nil {
 		return append(out, b.FailCommand(now, f.ID, glasses.CodeBadPayload, err.Error())...)
 	}
-	if len(b.pending) >= maxPending {
+	if len(b.pending) >= maxPending && f.Type != glasses.TypeClockCancel { // cancelling ends a pending command
 		message := fmt.Sprintf("%d commands are already waiting for their result", maxPending)
 		return append(out, b.FailCommand(now, f.ID, glasses.CodeBusy, message)...)
 	}

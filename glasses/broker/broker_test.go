@@ -372,8 +372,14 @@ func TestFromApp_LimitsPendingCommands(t *testing.T) {
 		"append result more errors busy"; got != want || b.Pending() != maxPending {
 		t.Errorf("one command too many: %s with %d pending, want %s", got, b.Pending(), want)
 	}
-	b.FromGlasses(noon, left, left, glasses.Frame{Type: glasses.TypeResult, ID: "c-0",
-		Payload: json.RawMessage(`{"ok":true}`)}, nil)
+	cancel := glasses.Frame{Type: glasses.TypeClockCancel, ID: "cancel", Payload: json.RawMessage(`{"id":"c-0"}`)}
+	if got, want := summary(b.FromApp(noon, left, cancel, nil)), "append request cancel lifecycle, glasses  "; got != want {
+		t.Errorf("cancelling at the limit: %s, want %s", got, want)
+	}
+	for _, id := range []string{"c-0", "cancel"} {
+		b.FromGlasses(noon, left, left, glasses.Frame{Type: glasses.TypeResult, ID: id,
+			Payload: json.RawMessage(`{"ok":true}`)}, nil)
+	}
 	if got, want := command("next"), "append request next lifecycle, glasses  "; got != want {
 		t.Errorf("after a result: %s, want %s", got, want)
 	}

@@ -1,5 +1,5 @@
-// Package problem defines the error that users, agents and pages see, and the table of its codes. Programs that must
-// start fast import it, so it imports only small packages.
+// Package problem defines the error that users, agents and pages see, and the table of its codes (codes.go). Programs
+// that must start fast import it, so it imports only small packages.
 package problem
 
 import (

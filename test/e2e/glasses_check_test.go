@@ -186,7 +186,7 @@ func TestRealGlasses_LearnTheirPanelFromAPerson(t *testing.T) {
 		t.Error("both arms do not show the test picture with 135 rows")
 	}
 	p.answer("n")
-	p.await("no setting of the service changes that")
+	p.await("no setting of the service can change that")
 	p.exit(1)
 	if !readJSON(known, &file) || !file.Pairs[0].Inverted || file.Pairs[0].Rows != 135 {
 		t.Errorf("got %+v in glasses.json, want the settings before the check", file)

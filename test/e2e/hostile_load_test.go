@@ -22,7 +22,7 @@ import (
 // barrierStorm answers barriers that were never sent.
 func barrierStorm(t *testing.T, a arena, s target) {
 	app := attach(t, s.endpoint, s.secret)
-	for i := range 3000 {
+	for i := range a.share(3000) {
 		app.write(websocket.MessageText, fmt.Appendf(nil,
 			`{"v":1,"type":"barrier","id":"svc-%d","at":0,"payload":{}}`, i))
 	}

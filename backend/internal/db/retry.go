@@ -33,7 +33,8 @@ var (
 	ErrUnavailable = errors.New("the store is unavailable")
 )
 
-// Retry repeats a write, or a read that a write needs, while it conflicts with others or the database is briefly unreachable.
+// Retry repeats a write, or a read that a write needs, while it conflicts with others or the database is briefly
+// unreachable.
 func (d *DB) Retry(ctx context.Context, once func() error) error {
 	start := time.Now()
 	for try := 1; ; try++ {

@@ -9,8 +9,8 @@ import (
 // keysAtOnce is the maximum number of keys that one query checks.
 const keysAtOnce = 256
 
-// cutRevoked cuts off calls whose key is no longer valid. It queries the store, because another process may have
-// revoked the key. Calls whose key cannot be checked continue.
+// cutRevoked cuts off calls whose key or session is no longer valid, for example because its link was revoked. It
+// queries the store, because another process may have revoked the key. Calls whose key cannot be checked continue.
 func (s *Service) cutRevoked(ctx context.Context) error {
 	calls, ids := s.kept(), map[string]bool{}
 	for c := range calls {

@@ -2,7 +2,6 @@ package relay_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/coder/websocket"
 
@@ -20,10 +19,6 @@ func TestWriter_SkipsRowOfDeletedSession(t *testing.T) {
 	m.mu.Lock()
 	m.refuse = sessions.ErrNotFound
 	m.mu.Unlock()
-	start := time.Now()
 	page.send("input", "p1", `{"kind":"tap","x":1,"y":1}`)
 	page.wantClose(websocket.StatusInternalError, "")
-	if took := time.Since(start); took > 20*time.Second {
-		t.Errorf("the writer tried for %v, want at most 20 s", took)
-	}
 }

@@ -176,7 +176,7 @@ func (a *app) glassesConnect() *cobra.Command {
 		Long: "NAME is a name from `glasses list`. Without it, the command uses the most recently used glasses, or the only\n" +
 			"ones in range. If they are not connected in time, the session connects them later by itself.\n" +
 			"On a terminal, it shows a test picture on new glasses and asks two questions (see `glasses check`).\n" +
-			"Exit code: 0 connected, 1 not connected yet, 2 it could not be run.",
+			"Exit code: 0 connected, 1 not connected yet, 2 could not be run.",
 		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			if err := checkSeconds("--timeout", timeout); err != nil {
 				return err

@@ -33,7 +33,7 @@ func (t *Terminal) Checks(list []Check) {
 	t.Say("")
 	switch bad, doubtful := count["fail"], count["warn"]; {
 	case bad > 0 && doubtful > 0:
-		t.Say("%s warnings: %d.", t.paint(Cell{fmt.Sprintf("%d of %d checks failed,", bad, len(list)), Bad}),
+		t.Say("%s %d more to look at.", t.paint(Cell{fmt.Sprintf("%d of %d checks failed,", bad, len(list)), Bad}),
 			doubtful)
 	case bad > 0:
 		t.Say("%s", t.paint(Cell{fmt.Sprintf("%d of %d checks failed.", bad, len(list)), Bad}))

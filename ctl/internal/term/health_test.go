@@ -65,10 +65,10 @@ func TestChecks_WrapLongText(t *testing.T) {
 func TestChecks_Summary(t *testing.T) {
 	ok, warn, fail := Check{State: "ok"}, Check{State: "warn"}, Check{State: "fail"}
 	for want, list := range map[string][]Check{
-		"All 2 checks are fine.":                  {ok, ok},
-		"No check failed; 1 of 2 need attention.": {ok, warn},
-		"1 of 2 checks failed.":                   {ok, fail},
-		"2 of 3 checks failed, warnings: 1.":      {fail, warn, fail},
+		"All 2 checks are fine.":                   {ok, ok},
+		"No check failed; 1 of 2 need attention.":  {ok, warn},
+		"1 of 2 checks failed.":                    {ok, fail},
+		"2 of 3 checks failed, 1 more to look at.": {fail, warn, fail},
 	} {
 		term, out := plain(0)
 		term.Checks(list)

@@ -259,7 +259,7 @@ func TestParse_Forms(t *testing.T) {
 	}
 }
 
-// The snapshot follows a change of the file within a second.
+// The snapshot follows every change of the file.
 func TestFollowsTheFile(t *testing.T) {
 	dir := t.TempDir()
 	watch := statefile.NewWatch(dir, slog.New(slog.DiscardHandler))

@@ -13,7 +13,7 @@ import (
 
 const (
 	// maxFailures is the number of consecutive failures after which polling ends because the backend is unreachable.
-	// With the gaps below, that takes 30 s.
+	// With the gaps of pace.go, that takes 30 s.
 	maxFailures = 6
 	// unreachableAfter is the maximum duration of a series of slow failures; pollTimeout is the maximum duration of a
 	// single poll.

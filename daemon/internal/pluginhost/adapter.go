@@ -51,9 +51,9 @@ type adapter struct {
 	status PluginStatus
 	about  *backend.Transport // the last description of a transport adapter; nil for a backend adapter
 	inst   *instance          // set while the adapter runs
-	// described is the adapter's description; set while the adapter is running or stopped for idleness.
+	// described is the adapter's description; set while the adapter is running or stopped while idle.
 	described *pluginv1.DescribeResponse
-	wake      func() // makes rest return; set while the adapter is stopped for idleness
+	wake      func() // makes rest return; set while the adapter is stopped while idle
 	crashes   []time.Time
 	// permanent is the problem that an adapter reported if it cannot start and a retry would not help.
 	permanent *problem.Error
@@ -87,7 +87,7 @@ func (a *adapter) setState(state string) {
 	a.changed = make(chan struct{})
 }
 
-// get returns the running instance, starting the adapter if necessary. The process is not stopped for idleness before
+// get returns the running instance, starting the adapter if necessary. The process is not stopped while idle before
 // the caller has called done. get waits for a start in progress, but not for a long backoff. It returns a
 // *problem.Error or ctx's error on failure.
 func (a *adapter) get(ctx context.Context) (inst *instance, done func(), err error) {
@@ -107,7 +107,7 @@ func (a *adapter) get(ctx context.Context) (inst *instance, done func(), err err
 			if a.life.Err() != nil {
 				return nil, nil, unavailable(a.name, "it is being stopped", 0)
 			}
-			if begun && a.status.State == Refused { // an adapter may have been stopped for idleness in the meantime
+			if begun && a.status.State == Refused { // an adapter may have been stopped while idle in the meantime
 				return nil, nil, a.unavailable()
 			}
 			begun = true
@@ -134,7 +134,7 @@ func (a *adapter) get(ctx context.Context) (inst *instance, done func(), err err
 	}
 }
 
-// supervise runs the adapter, except while it is idle, until the host stops or the file is refused.
+// supervise runs the adapter until the host stops or the file is refused. It stops an idle adapter until its next use.
 func (a *adapter) supervise(ctx context.Context) {
 	for {
 		inst, err := a.host.launch(ctx, a)

@@ -6,7 +6,7 @@ import (
 )
 
 // address is empty on Windows: a process cannot inherit a listener, so the embedded backend listens itself and is never
-// stopped for idleness.
+// stopped while idle.
 type address struct{}
 
 func (*address) open(context.Context, string) ([]*os.File, error) { return nil, nil }

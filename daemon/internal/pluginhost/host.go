@@ -192,7 +192,7 @@ func (h *Host) Check() map[string]error {
 }
 
 // Embedded returns the embedded backend's id ("embedded:<id>") and address. It starts the embedded backend unless it is
-// running or stopped for idleness.
+// running or stopped while idle.
 func (h *Host) Embedded(ctx context.Context) (id, baseURL string, err error) {
 	if id, baseURL = h.RunningEmbedded(); id != "" {
 		return id, baseURL, nil
@@ -218,7 +218,7 @@ func isEmbedded(url string) bool {
 }
 
 // RunningEmbedded returns the embedded backend's id ("embedded:<id>") and address if it is running, otherwise empty
-// strings. It does not start it. An embedded backend that is stopped for idleness counts as running, because its
+// strings. It does not start it. An embedded backend that is stopped while idle counts as running, because its
 // address accepts connections.
 func (h *Host) RunningEmbedded() (id, baseURL string) {
 	a := h.adapters[Local]

@@ -30,6 +30,8 @@ type Watch struct {
 	dir string
 	log *slog.Logger
 
+	slowPoll time.Duration
+
 	mu    sync.Mutex
 	files map[string]*watched
 
@@ -43,7 +45,7 @@ type watched struct {
 
 // NewWatch returns a watch over dir. It has no effect until Serve runs.
 func NewWatch(dir string, log *slog.Logger) *Watch {
-	return &Watch{dir: dir, log: log, files: map[string]*watched{}, gone: make(chan struct{}, 1)}
+	return &Watch{dir: dir, log: log, slowPoll: slowPoll, files: map[string]*watched{}, gone: make(chan struct{}, 1)}
 }
 
 // Changed returns the channel for the file name. The channel holds at most one signal and is for one receiver. A signal
@@ -88,7 +90,7 @@ func (s *watching) run(ctx context.Context) error {
 	s.check()
 	var soon <-chan time.Time
 	for {
-		pause := slowPoll
+		pause := s.slowPoll
 		if s.seen == nil {
 			pause = lostPoll
 		}

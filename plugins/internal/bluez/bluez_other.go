@@ -15,7 +15,7 @@ type Radio struct{}
 func Open(context.Context, Options) (*Radio, error) {
 	return nil, &problem.Error{Code: problem.CodeNoBluetooth,
 		Message: "on this system the service can use Bluetooth only through a browser",
-		FixHint: "Connect the glasses through a browser: repeat this with via set to browser."}
+		FixHint: "Connect the glasses through a browser: pass `--via browser`, or via with the value browser."}
 }
 
 // Close does nothing.

@@ -117,7 +117,7 @@ func parse(typ websocket.MessageType, data []byte, links []driver.LinkSpec) (fro
 	case m.Problem != "" && !slices.Contains(driver.Problems(), m.Problem):
 		return m, errors.New("the problem is unknown")
 	case m.Type == typeProblem && m.Problem == "" || m.Type == typeChosen && m.Name == "":
-		return m, errors.New("the message contains no problem or no name")
+		return m, errors.New("the message lacks its problem or its name")
 	case len(m.Name) > maxName || !utf8.ValidString(m.Name) ||
 		strings.ContainsFunc(m.Name, func(r rune) bool { return !unicode.IsPrint(r) }):
 		return m, fmt.Errorf("the name must be printable and at most %d bytes long", maxName)
