@@ -84,5 +84,5 @@ func StepFor(code string) Step {
 	if step, ok := steps[code]; ok {
 		return step
 	}
-	return Step{What: "The call was refused.", Next: "The error that the app got says what to do."}
+	return Step{What: "The call was refused.", Next: "Follow the fix hint in the error that the app received."}
 }
