@@ -23,7 +23,7 @@ func (l *slowSession) Session(ctx context.Context, id string) (sessions.Session,
 	return l.memory.Session(ctx, id)
 }
 
-// A peer that is still attaching when the hub closes is told to reconnect like every other peer, so that Serve returns.
+// If the hub closes while a peer attaches, it disconnects that peer too, and Serve returns.
 func TestServe_EndsPeerThatIsAttaching(t *testing.T) {
 	m := newMemory()
 	l := &slowSession{memory: m, asked: make(chan struct{}, 2), gate: make(chan struct{}, 2)}

@@ -192,7 +192,7 @@ func TestEnsureDir(t *testing.T) {
 	}
 }
 
-// Each change is reported by the system. Polling would report some of them too.
+// Each change is reported without polling.
 func TestWatchSeesEveryWayToChange(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	path, aside := filepath.Join(dir, "auth.json"), filepath.Join(dir, "auth.json.swp")
