@@ -15,7 +15,7 @@ type Radio struct{}
 func Open(context.Context, Options) (*Radio, error) {
 	return nil, &problem.Error{Code: problem.CodeNoBluetooth,
 		Message: "on this system the service can use Bluetooth only through a browser",
-		FixHint: "Connect the glasses through a browser: pass `--via browser`, or via with the value browser."}
+		FixHint: "Connect the glasses through a browser: set via to browser."}
 }
 
 // Close does nothing.
