@@ -364,7 +364,8 @@ func TestFromApp_LimitsPendingCommands(t *testing.T) {
 		return summary(b.FromApp(noon, left, f, nil))
 	}
 	for i := range maxPending {
-		if got, want := command(fmt.Sprint("c-", i)), fmt.Sprintf("append request c-%d lifecycle, glasses  ", i); got != want {
+		want := fmt.Sprintf("append request c-%d lifecycle, glasses  ", i)
+		if got := command(fmt.Sprint("c-", i)); got != want {
 			t.Fatalf("command %d: %s, want %s", i, got, want)
 		}
 	}
@@ -373,7 +374,8 @@ func TestFromApp_LimitsPendingCommands(t *testing.T) {
 		t.Errorf("one command too many: %s with %d pending, want %s", got, b.Pending(), want)
 	}
 	cancel := glasses.Frame{Type: glasses.TypeClockCancel, ID: "cancel", Payload: json.RawMessage(`{"id":"c-0"}`)}
-	if got, want := summary(b.FromApp(noon, left, cancel, nil)), "append request cancel lifecycle, glasses  "; got != want {
+	got, want := summary(b.FromApp(noon, left, cancel, nil)), "append request cancel lifecycle, glasses  "
+	if got != want {
 		t.Errorf("cancelling at the limit: %s, want %s", got, want)
 	}
 	for _, id := range []string{"c-0", "cancel"} {

@@ -78,7 +78,8 @@ var (
 			Message: "the database is busy with another change of the same data", FixHint: "Wait a second and try again.",
 			RetryAfter: time.Second}},
 		{sessions.ErrTooManyWaiters, &problem.Error{Code: problem.CodeRateLimited,
-			Message: "too many requests are already waiting for events", FixHint: "Repeat the request without waitMs, or try again later.",
+			Message:    "too many requests are already waiting for events",
+			FixHint:    "Repeat the request without waitMs, or try again later.",
 			RetryAfter: time.Second}},
 	}
 )

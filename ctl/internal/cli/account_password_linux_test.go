@@ -222,8 +222,8 @@ func TestResetPassword_NarrowTerminal(t *testing.T) {
 	p.await("well? [y/N] ")
 	p.input("\x04")
 	shown := p.exits(command.ExitYes)
-	wantText(t, shown, "\nThe account has 1 linked agent,\nperhaps this machine's. Unlink as\nwell? [y/N] \nChanged the password of ",
-		"linked agents that stay linked: 1")
+	wantText(t, shown, "\nThe account has 1 linked agent,\nperhaps this machine's. Unlink as\nwell? [y/N] \n"+
+		"Changed the password of ", "linked agents that stay linked: 1")
 }
 
 // neverWritten checks that no file of the state directory contains a text.

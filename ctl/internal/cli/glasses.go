@@ -173,8 +173,8 @@ func (a *app) glassesConnect() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "connect [NAME]", Short: "Connect glasses to a session of this directory", Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.Complete(knownGlasses),
-		Long: "NAME is a name from `glasses list`. Without it, the command uses the most recently used glasses, or the only\n" +
-			"ones in range. If they are not connected in time, the session connects them later by itself.\n" +
+		Long: "NAME is a name from `glasses list`. Without it, the command uses the most recently used glasses, or the\n" +
+			"only ones in range. If they are not connected in time, the session connects them later by itself.\n" +
 			"On a terminal, it shows a test picture on new glasses and asks two questions (see `glasses check`).\n" +
 			"Exit code: 0 connected, 1 not connected yet, 2 could not be run.",
 		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
