@@ -6,7 +6,7 @@ import (
 	"github.com/service-dev/service/test/browser"
 )
 
-// The account on every backend that the benchmark starts, which exists only during the benchmark.
+// The first account on every backend that the benchmark starts. Accounts exist only during the benchmark.
 const (
 	benchEmail    = "bench@example.org"
 	benchPassword = "a long enough password"
@@ -14,8 +14,8 @@ const (
 
 type linked struct{ *browser.Linked }
 
-func link(base string) (*linked, error) {
-	l, err := browser.Link(base, benchEmail, benchPassword)
+func link(base, email string) (*linked, error) {
+	l, err := browser.Link(base, email, benchPassword)
 	return &linked{l}, err
 }
 

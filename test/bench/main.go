@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -75,17 +76,18 @@ func run(bin, only string, runs, accounts int) error {
 	if err := b.withAgent(b.warm)(); err != nil {
 		return err
 	}
+	var failed error
 	for _, step := range b.steps() {
 		if only != "" && only != step.name {
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "measuring %s ...\n", step.name)
 		if err := step.run(); err != nil {
-			return fmt.Errorf("%s: %w", step.name, err)
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", step.name, err))
 		}
 	}
 	b.print()
-	return nil
+	return failed
 }
 
 type step struct {

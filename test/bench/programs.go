@@ -74,7 +74,7 @@ func (b *bench) startLinked(database string, settings ...string) (*server, *link
 	if err != nil {
 		return nil, nil, err
 	}
-	who, err := link(backend.url)
+	who, err := link(backend.url, benchEmail)
 	if err != nil {
 		backend.stop()
 		return nil, nil, fmt.Errorf("link an account: %w", err)

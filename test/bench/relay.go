@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -22,6 +23,8 @@ const (
 	relayRuns  = 9
 	idlePairs  = 2000
 	warmPairs  = 20
+	// linkPairs is below the number of session secrets that a backend creates for one link per minute.
+	linkPairs = 100
 )
 
 // pair is one session: the page that sends a stream and the app that receives it.
@@ -138,11 +141,17 @@ func settled(ours, bare int) (int64, int64) {
 }
 
 // ourPairs attaches n pages and apps, each pair to its own session. Their readers discard messages that are not
-// needed.
+// needed. Each linkPairs sessions belong to a new account.
 func ourPairs(ctx context.Context, who *linked, n int) ([]*pair, error) {
 	ws := "ws" + strings.TrimPrefix(who.Base, "http")
 	pairs := make([]*pair, n)
 	for i := range pairs {
+		if i%linkPairs == 0 {
+			var err error
+			if who, err = link(who.Base, strings.ToLower(rand.Text())+"@example.org"); err != nil {
+				return nil, fmt.Errorf("link account for session %d: %w", i, err)
+			}
+		}
 		id, secret, err := who.session(i)
 		if err != nil {
 			return nil, fmt.Errorf("open session %d: %w", i, err)
