@@ -78,7 +78,7 @@ func (s *Sound) Chunk(n, rate int) []byte {
 // at returns sample i at rate Hz, interpolated between the two nearest samples.
 func (s *Sound) at(i int64, rate int) int16 {
 	if s == nil {
-		return tone(i, rate)
+		return Tone(i, rate, toneHz)
 	}
 	pos := i * int64(s.rate)
 	k, part := pos/int64(rate), pos%int64(rate)
@@ -92,11 +92,11 @@ func (s *Sound) at(i int64, rate int) int16 {
 	return int16(a + (b-a)*part/int64(rate))
 }
 
-// tone approximates a sine with integers (Bhaskara's formula), because floating-point results may differ between
-// processors.
-func tone(i int64, rate int) int16 {
+// Tone returns sample i of a tone of hz at rate Hz. It approximates a sine with integers (Bhaskara's formula), because
+// floating-point results may differ between processors.
+func Tone(i int64, rate, hz int) int16 {
 	const half, loud = 1 << 14, 3000
-	phase := i * toneHz % int64(rate) * 2 * half / int64(rate) // 0 to 2*half
+	phase := i * int64(hz) % int64(rate) * 2 * half / int64(rate) // 0 to 2*half
 	sign := int64(1)
 	if phase >= half {
 		phase, sign = phase-half, -1
