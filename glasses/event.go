@@ -57,6 +57,12 @@ const (
 	// RowToolCalled has the payload ToolCalled. It is logged when an answer of the app's assistant calls one of
 	// the app's tools.
 	RowToolCalled = "assistant.tool_called"
+	// Rows of a realtime conversation of the app's assistant.
+	RowAssistantStarted     = "assistant.started"     // AssistantStarted
+	RowAssistantHeard       = "assistant.heard"       // AssistantHeard: what the wearer or the app said
+	RowAssistantSaid        = "assistant.said"        // AssistantSaid: an answer, complete or interrupted
+	RowAssistantInterrupted = "assistant.interrupted" // AssistantInterrupted: what the wearer did not hear
+	RowAssistantEnded       = "assistant.ended"       // AssistantEnded
 )
 
 // KindOf returns the row kind of a frame type.
@@ -78,7 +84,8 @@ func ChipOf(typ string) string {
 	switch typ {
 	case TypeInput:
 		return ChipDisplay
-	case TypeTranscript, TypeTranscription, TypeSpeech, TypeAudioChunk, RowToolCalled:
+	case TypeTranscript, TypeTranscription, TypeSpeech, TypeAudioChunk, RowToolCalled, RowAssistantStarted,
+		RowAssistantHeard, RowAssistantSaid, RowAssistantInterrupted, RowAssistantEnded:
 		return ChipVoice
 	case TypeMedia, TypeVideoFrame:
 		return ChipCamera

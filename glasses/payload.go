@@ -129,6 +129,38 @@ func NewToolCalled(name, arguments string) ToolCalled {
 	return ToolCalled{Name: name, Arguments: kept.Bytes()}
 }
 
+// AssistantStarted is the payload of assistant.started.
+type AssistantStarted struct {
+	Model      string `json:"model"`
+	SampleRate int    `json:"sampleRate"`
+}
+
+// AssistantHeard is the payload of assistant.heard. AudioMs is 0 for text that the app sent.
+type AssistantHeard struct {
+	Text    string `json:"text"`
+	AudioMs int64  `json:"audioMs"`
+}
+
+// AssistantSaid is the payload of assistant.said. AfterMs is the time from the request to the first sound or text,
+// AudioMs the length of the sound that was sent to the app.
+type AssistantSaid struct {
+	Text    string `json:"text"`
+	AfterMs int64  `json:"afterMs"`
+	AudioMs int64  `json:"audioMs"`
+}
+
+// AssistantInterrupted is the payload of assistant.interrupted: the app truncated an answer of AudioMs to the PlayedMs
+// that the wearer heard.
+type AssistantInterrupted struct {
+	PlayedMs int64 `json:"playedMs"`
+	AudioMs  int64 `json:"audioMs"`
+}
+
+// AssistantEnded is the payload of assistant.ended.
+type AssistantEnded struct {
+	Reason string `json:"reason"`
+}
+
 // BarrierAnswer is the payload of an app's answer to barrier.
 type BarrierAnswer struct {
 	// Calls is the number of gateway calls that the app is waiting for; nil if the app does not count them.

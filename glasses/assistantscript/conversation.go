@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/internal/problem"
 )
 
@@ -39,9 +40,10 @@ type ConversationOptions struct {
 	Script *Script
 	// Rate is the number of samples per second of sound in both directions, 16000 or 24000.
 	Rate int
-	// Send sends a server event to the app. Called reports a function call before the app receives it.
-	Send   func(event []byte)
-	Called func(name, arguments string)
+	// Send sends a server event to the app. Log appends a row to the session's event log: the payload of a type such as
+	// glasses.RowToolCalled, before the app receives the event.
+	Send func(event []byte)
+	Log  func(row string, payload any)
 }
 
 // item is an entry of the conversation.
@@ -94,6 +96,7 @@ type responseBegin struct {
 // NewConversation returns a Conversation and sends session.created.
 func NewConversation(o ConversationOptions, nowMs int64) *Conversation {
 	c := &Conversation{o: o, nowMs: nowMs, settings: defaultSettings(o.Rate), listener: listener{rate: int64(o.Rate)}}
+	o.Log(glasses.RowAssistantStarted, glasses.AssistantStarted{Model: Model, SampleRate: o.Rate})
 	c.send("session.created", fields{"session": c.settings.describe()})
 	return c
 }
@@ -191,6 +194,9 @@ func (c *Conversation) createItem(i *item) *Failure {
 		i.ID = c.newID("item")
 	}
 	i.Status = "completed"
+	if i.Role == "user" {
+		c.o.Log(glasses.RowAssistantHeard, glasses.AssistantHeard{Text: i.text()})
+	}
 	c.add(i)
 	return nil
 }
@@ -255,6 +261,7 @@ func (c *Conversation) truncate(id string, endMs int64) *Failure {
 	if endMs < 1 || endMs > i.audioMs {
 		return invalid(problem.CodeInvalidValue, "audio_end_ms", "audio_end_ms must be 1 to %d, the length of the answer", i.audioMs)
 	}
+	c.o.Log(glasses.RowAssistantInterrupted, glasses.AssistantInterrupted{PlayedMs: endMs, AudioMs: i.audioMs})
 	i.audioMs, i.Status = endMs, "incomplete"
 	c.send("conversation.item.truncated", fields{"item_id": id, "content_index": 0, "audio_end_ms": endMs})
 	return nil

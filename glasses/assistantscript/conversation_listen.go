@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"strings"
 
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/internal/problem"
 )
 
@@ -110,7 +111,8 @@ func (c *Conversation) commitSpeech() {
 	heard := strings.Join(l.words, " ")
 	i := &item{ID: l.itemID, Type: "message", Status: "completed", Role: "user",
 		Content: []part{{Type: "input_audio", Transcript: heard}}}
-	seconds := float64(l.pending) / float64(l.rate)
+	ms := l.pending * 1000 / l.rate
+	c.o.Log(glasses.RowAssistantHeard, glasses.AssistantHeard{Text: heard, AudioMs: ms})
 	l.clear()
 	var previous any
 	if n := len(c.items); n > 0 {
@@ -120,6 +122,6 @@ func (c *Conversation) commitSpeech() {
 	c.add(i)
 	if string(c.settings.Audio.Input.Transcription) != "null" {
 		c.send("conversation.item.input_audio_transcription.completed", fields{"item_id": i.ID, "content_index": 0,
-			"transcript": heard, "usage": fields{"type": "duration", "seconds": seconds}})
+			"transcript": heard, "usage": fields{"type": "duration", "seconds": float64(ms) / 1000}})
 	}
 }

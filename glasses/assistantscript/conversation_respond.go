@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/internal/problem"
 )
 
@@ -23,6 +24,7 @@ type response struct {
 	text    bool  // text instead of sound
 	dueMs   int64 // when the next part is sent
 	begun   bool  // the delay has passed
+	afterMs int64 // the delay
 	message *item // the message, once it began; nil if there is none
 	voice   voice
 	sentMs  int64
@@ -60,7 +62,8 @@ func (c *Conversation) createResponse(given *responseBegin) *Failure {
 		return err
 	}
 	r := &response{id: c.newID("resp"), answer: c.o.Script.Answer(request), text: modalities[0] == "text"}
-	r.dueMs = c.nowMs + r.answer.Delay.Milliseconds()
+	r.afterMs = r.answer.Delay.Milliseconds()
+	r.dueMs = c.nowMs + r.afterMs
 	c.response = r
 	if r.answer.Failure == nil {
 		c.send("response.created", fields{"response": c.describe(r, "in_progress", nil)})
@@ -166,11 +169,7 @@ func (c *Conversation) speakPart(r *response) bool {
 
 // endMessage sends the end of the message. status is completed or incomplete.
 func (c *Conversation) endMessage(r *response, status string) {
-	for _, word := range r.words { // shorter than a delta
-		if status == "completed" {
-			c.send("response.output_audio_transcript.delta", r.place(fields{"delta": word}))
-		}
-	}
+	said := strings.TrimSuffix(r.answer.Text, strings.Join(r.words, ""))
 	m := r.message
 	m.Status = status
 	var p part
@@ -179,19 +178,20 @@ func (c *Conversation) endMessage(r *response, status string) {
 		c.send("response.output_text.done", r.place(fields{"text": p.Text}))
 		c.send("response.content_part.done", r.place(fields{"part": fields{"type": "text", "text": p.Text}}))
 	} else {
-		p = part{Type: "output_audio", Transcript: r.answer.Text}
+		p = part{Type: "output_audio", Transcript: said}
 		c.send("response.output_audio.done", r.place(nil))
 		c.send("response.output_audio_transcript.done", r.place(fields{"transcript": p.Transcript}))
 		c.send("response.content_part.done", r.place(fields{"part": fields{"type": "audio", "transcript": p.Transcript}}))
 	}
 	m.Content = []part{p}
+	c.o.Log(glasses.RowAssistantSaid, glasses.AssistantSaid{Text: p.Text + p.Transcript, AfterMs: r.afterMs, AudioMs: r.sentMs})
 	c.send("conversation.item.done", fields{"item": m})
 	c.send("response.output_item.done", fields{"response_id": r.id, "output_index": 0, "item": m})
 	r.output = append(r.output, m)
 }
 
 func (c *Conversation) sendCall(r *response, call Call) {
-	c.o.Called(call.Name, call.Arguments)
+	c.o.Log(glasses.RowToolCalled, glasses.NewToolCalled(call.Name, call.Arguments))
 	i := &item{ID: c.newID("item"), Type: "function_call", Status: "completed", CallID: call.ID, Name: call.Name,
 		Arguments: call.Arguments}
 	previous, at := c.append(i), len(r.output)

@@ -19,7 +19,7 @@ type talk struct {
 	*Conversation
 	ms     int64
 	events []map[string]any
-	called []string
+	rows   []string
 }
 
 func newTalk(t *testing.T, rules string) *talk {
@@ -37,7 +37,9 @@ func newTalk(t *testing.T, rules string) *talk {
 			}
 			k.events = append(k.events, e)
 		},
-		Called: func(name, arguments string) { k.called = append(k.called, name+arguments) }}, 0)
+		Log: func(row string, payload any) {
+			k.rows = append(k.rows, fmt.Sprintf("%s %s", strings.TrimPrefix(row, "assistant."), encode(payload)))
+		}}, 0)
 	return k
 }
 
@@ -157,6 +159,10 @@ func TestConversation_HearsAndSpeaks(t *testing.T) {
 	if want := voiceOf("Hi there", 16000).pcm(0, 8*msPerCharacter); !bytes.Equal(played, want) {
 		t.Fatalf("%d bytes of sound, want %d of the voice", len(played), len(want))
 	}
+	if want := []string{`started {"model":"script","sampleRate":16000}`, `heard {"text":"Hello glasses","audioMs":1200}`,
+		`said {"text":"Hi there","afterMs":0,"audioMs":480}`}; !slices.Equal(k.rows, want) {
+		t.Fatalf("rows %q, want %q", k.rows, want)
+	}
 	if got := k.send(`{"type":"conversation.item.truncate","item_id":"item_x","content_index":0,"audio_end_ms":1}`); got != "error" {
 		t.Fatalf("truncating an unknown item: %s", got)
 	}
@@ -191,6 +197,9 @@ func TestConversation_IsInterrupted(t *testing.T) {
 			t.Errorf("truncate to %d ms: %s, want %s", test.ms, got, test.want)
 		}
 	}
+	if last := k.rows[len(k.rows)-1]; last != `interrupted {"playedMs":1830,"audioMs":10000}` {
+		t.Fatalf("last row %s", last)
+	}
 }
 
 func TestConversation_CallsToolsAndWaits(t *testing.T) {
@@ -216,8 +225,8 @@ func TestConversation_CallsToolsAndWaits(t *testing.T) {
 	k.Advance(800)
 	k.ms = 800
 	call := k.find("response.function_call_arguments.done")
-	if call["name"] != "add" || call["arguments"] != `{"item":"milk"}` || !slices.Equal(k.called, []string{`add{"item":"milk"}`}) {
-		t.Fatalf("call %v, reported %v", call, k.called)
+	if call["name"] != "add" || call["arguments"] != `{"item":"milk"}` || !slices.Contains(k.rows, `tool_called {"name":"add","arguments":{"item":"milk"}}`) {
+		t.Fatalf("call %v, rows %q", call, k.rows)
 	}
 	if got := k.send(`{"type":"conversation.item.create","item":{"type":"function_call_output","call_id":"other","output":"ok"}}`); got != "error" {
 		t.Fatalf("result of an unknown call: %s", got)
@@ -285,7 +294,7 @@ func FuzzConversation(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, first, second string, ms int64) {
 		ms = ms & 0xFFFF
-		c := NewConversation(ConversationOptions{Script: script, Rate: 24000, Called: func(string, string) {},
+		c := NewConversation(ConversationOptions{Script: script, Rate: 24000, Log: func(string, any) {},
 			Send: func(event []byte) {
 				if !json.Valid(event) {
 					t.Fatalf("invalid event %s", event)

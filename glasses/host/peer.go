@@ -68,8 +68,8 @@ type Peer struct {
 	group   *Group
 	ws      *websocket.Conn
 	handler Handler
-	// binaryLimit is the size limit of a binary frame.
-	binaryLimit int
+	// textLimit and binaryLimit are the size limits of frames.
+	textLimit, binaryLimit int
 
 	isPinged bool      // a ping was sent at lastPing; like the next two fields, used by PingIfDue only
 	heard    uint32    // ws.Heard at lastPing
@@ -99,9 +99,13 @@ type lag struct {
 // limit of its binary frames; text frames may have glasses.MaxFrame bytes.
 func (g *Group) Init(p *Peer, ws *websocket.Conn, handler Handler, binaryLimit int) {
 	p.ID = broker.PeerID(g.last.Add(1))
-	p.group, p.ws, p.handler, p.binaryLimit, p.lastPing = g, ws, handler, binaryLimit, time.Now()
+	p.group, p.ws, p.handler, p.lastPing = g, ws, handler, time.Now()
+	p.textLimit, p.binaryLimit = glasses.MaxFrame, binaryLimit
 	p.outbox, p.greeting = broker.NewOutbox[Message](&g.bounds), true
 }
+
+// LimitText sets the size limit of text frames. Call it before the first frame is read.
+func (p *Peer) LimitText(bytes int) { p.textLimit = bytes }
 
 // ReadHello reads the first frame within its size limit and the time wait. On failure it closes the connection with the
 // reason: with CloseRestart if life ends. The reading goroutine calls it.
@@ -158,7 +162,7 @@ func (p *Peer) read() {
 		return
 	}
 	for p.ws.More() {
-		m, ok := p.next(glasses.MaxFrame, p.binaryLimit)
+		m, ok := p.next(p.textLimit, p.binaryLimit)
 		if !ok {
 			return
 		}

@@ -1,6 +1,7 @@
 package appserver
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,13 +29,14 @@ const (
 
 func (s *Server) mountGateway(mux *http.ServeMux) {
 	mux.HandleFunc("POST "+gatewayPath+"/chat/completions", s.withToken(s.chat))
+	mux.HandleFunc("GET "+gatewayPath+"/realtime", s.withToken(s.converse))
 	mux.HandleFunc("GET "+gatewayPath+"/models", s.withToken(listModels))
 	mux.HandleFunc("GET "+gatewayPath+"/models/{id}", s.withToken(oneModel))
 	mux.HandleFunc("OPTIONS "+gatewayPath+"/", preflight)
 	mux.HandleFunc(gatewayPath+"/", func(w http.ResponseWriter, r *http.Request) {
 		allowOrigin(w, r)
 		fail(w, &assistantscript.Failure{Status: http.StatusNotFound, Type: "not_found_error", Code: "not_found",
-			Message: "a local session serves only GET /v1/models, GET /v1/models/{id} and POST /v1/chat/completions"})
+			Message: "a local session serves only GET /v1/models, GET /v1/models/{id}, POST /v1/chat/completions and GET /v1/realtime"})
 	})
 }
 
@@ -64,7 +66,7 @@ func (s *Server) withToken(serve func(w http.ResponseWriter, r *http.Request, to
 		}
 		defer s.wg.Done()
 		allowOrigin(w, r)
-		token := r.Header.Get("X-Api-Key")
+		token := cmp.Or(r.Header.Get("X-Api-Key"), protocolToken(r))
 		if h := r.Header.Get("Authorization"); len(h) > len(bearerScheme) && len(h) <= maxBearer &&
 			strings.EqualFold(h[:len(bearerScheme)], bearerScheme) {
 			token = h[len(bearerScheme):]

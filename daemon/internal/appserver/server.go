@@ -39,6 +39,8 @@ type Sessions interface {
 	// failure.
 	OpensAssistant(token string) bool
 	AskAssistant(ctx context.Context, token string, body []byte) (session.AssistantReply, error)
+	// Converse begins a realtime conversation with that assistant. It returns a *assistantscript.Failure on failure.
+	Converse(token string, rate int, peer host.Receiver) (*session.Conversation, error)
 }
 
 // Options configure a Server. Dir and Log are required; the durations and sizes have defaults that tests shorten.

@@ -288,6 +288,11 @@ func (s *localSession) waitingCalls(a *App) (n int) {
 			n++
 		}
 	}
+	for c := range s.conversations {
+		if _, waits := c.script.Due(); waits && c.isOf(a) {
+			n++
+		}
+	}
 	return n
 }
 

@@ -59,6 +59,8 @@ type localSession struct {
 	calls  map[*assistantCall]bool // assistant calls whose answers are not due yet
 	asked  int                     // number of calls so far
 
+	conversations map[*Conversation]bool // realtime conversations of apps
+
 	end context.CancelFunc
 	wg  sync.WaitGroup
 }
@@ -117,6 +119,7 @@ func (s *localSession) wake() error {
 	log.written, log.broken = s.rowsWritten, s.logBroken
 	ctx, end := context.WithCancel(s.owner.life)
 	s.end, s.life, s.calls = end, ctx, map[*assistantCall]bool{}
+	s.conversations = map[*Conversation]bool{}
 	s.loadScript()
 	// The writer stops last, so that it writes the rows of the other goroutines.
 	writerCtx, endWriter := context.WithCancel(context.WithoutCancel(ctx))
@@ -198,6 +201,7 @@ func (s *localSession) logBroken(err error) {
 func (s *localSession) stop(code int, reason string) {
 	s.Mu.Lock()
 	s.isOver = true
+	s.endConversations(code, reason)
 	isLive, end := s.isLive, s.end
 	s.Mu.Unlock()
 	apps := s.Apps.All()
@@ -228,6 +232,11 @@ func (s *localSession) nextDue() (at int64, ok bool) {
 			at, ok = c.due, true
 		}
 	}
+	for c := range s.conversations {
+		if due, waits := c.script.Due(); waits && (!ok || due < at) {
+			at, ok = due, true
+		}
+	}
 	return at, ok
 }
 
@@ -236,6 +245,7 @@ func (s *localSession) expire() {
 	now := s.Now()
 	s.Expire(s.life)
 	s.deliverAnswers(now.UnixMilli())
+	s.advanceConversations(now.UnixMilli())
 }
 
 // runMaintenance does work that is due in real time, until ctx ends.

@@ -1,0 +1,144 @@
+package session
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/assistantscript"
+	"github.com/service-dev/service/glasses/host"
+	"github.com/service-dev/service/glasses/host/websocket"
+)
+
+// maxConversations is the maximum number of realtime conversations of a session.
+const maxConversations = 2
+
+// Conversation is a realtime conversation of an app with the script of its session.
+type Conversation struct {
+	session *localSession
+	app     *App // the attachment whose token began the conversation
+	peer    host.Receiver
+
+	// The session's Mu guards the other fields.
+	script  *assistantscript.Conversation
+	timer   *time.Timer // in real time; set once the script had something to wait for
+	changed bool        // an event was sent since noteSent
+}
+
+var errManyConversations = &assistantscript.Failure{Status: http.StatusTooManyRequests, Type: "rate_limit_error",
+	Code: "too_many_conversations", Message: "the session has two conversations: end one first", RetryAfter: 1}
+
+// Converse begins a conversation with rate samples of sound a second. token identifies the session, and peer receives
+// the events. It returns a *assistantscript.Failure on failure. The caller calls Leave when the peer has gone.
+func (m *Manager) Converse(token string, rate int, peer host.Receiver) (*Conversation, error) {
+	app, ok := m.local.tokens.find(token, m.opts.Now())
+	if !ok {
+		return nil, ErrGatewayToken
+	}
+	s := app.session
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	switch {
+	case s.isOver || s.script == nil:
+		return nil, ErrGatewayToken
+	case len(s.conversations) >= maxConversations:
+		return nil, errManyConversations
+	}
+	c := &Conversation{session: s, app: app, peer: peer}
+	s.conversations[c] = true
+	c.script = assistantscript.NewConversation(assistantscript.ConversationOptions{Script: s.script, Rate: rate,
+		Log: s.logService,
+		Send: func(event []byte) {
+			c.changed = true
+			peer.SendText(event)
+		}}, s.state.nowMs())
+	c.noteSent()
+	return c, nil
+}
+
+// Receive handles an event of the app.
+func (c *Conversation) Receive(event []byte) {
+	s := c.session
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if !s.conversations[c] {
+		return
+	}
+	c.script.Receive(s.state.nowMs(), event)
+	c.noteSent()
+}
+
+// Leave ends the conversation. reason is for the event log. Only the first call has an effect.
+func (c *Conversation) Leave(reason string) {
+	s := c.session
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.endConversation(c, reason)
+}
+
+// endConversation ends a conversation. The caller holds Mu.
+func (s *localSession) endConversation(c *Conversation, reason string) {
+	if !s.conversations[c] {
+		return
+	}
+	delete(s.conversations, c)
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	s.logService(glasses.RowAssistantEnded, glasses.AssistantEnded{Reason: reason})
+}
+
+// endConversations ends every conversation, because the session stops. The caller holds Mu.
+func (s *localSession) endConversations(code int, reason string) {
+	for c := range s.conversations {
+		s.endConversation(c, "stopped")
+		c.peer.End(websocket.Status(code), reason)
+	}
+}
+
+// advanceConversations sends what is due. The caller holds Mu.
+func (s *localSession) advanceConversations(nowMs int64) {
+	for c := range s.conversations {
+		c.script.Advance(nowMs)
+		c.noteSent()
+	}
+}
+
+// isOf reports whether the app has the conversation. An app may have lost its connection since it began and attached
+// again.
+func (c *Conversation) isOf(a *App) bool { return c.app == a || c.app.isGone() && c.app.Info == a.Info }
+
+// noteSent records that the app has something to react to, and sets the timer. The caller holds Mu.
+func (c *Conversation) noteSent() {
+	s := c.session
+	if c.changed {
+		c.changed = false
+		for _, a := range s.Apps.All() {
+			if c.isOf(a) {
+				a.sent.Add(1) // the app reacts to an event as it does to a frame
+				a.noteActivity()
+			}
+		}
+	}
+	at, ok := c.script.Due()
+	if !ok || s.isVirtual() {
+		return
+	}
+	wait := time.Duration(at-s.state.nowMs()) * time.Millisecond
+	if c.timer == nil {
+		c.timer = time.AfterFunc(wait, c.advance)
+	} else {
+		c.timer.Reset(wait)
+	}
+}
+
+// advance sends what is due.
+func (c *Conversation) advance() {
+	s := c.session
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if s.conversations[c] {
+		c.script.Advance(s.state.nowMs())
+		c.noteSent()
+	}
+}
