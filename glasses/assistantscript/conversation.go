@@ -28,7 +28,6 @@ type Conversation struct {
 	nowMs    int64
 	ids      int // IDs that were assigned
 	settings settings
-	tools    []string // names that the script may call in the next response
 	items    []*item
 	calls    int // function calls in the conversation
 	listener listener
@@ -259,7 +258,8 @@ func (c *Conversation) truncate(id string, endMs int64) *Failure {
 		return invalid(problem.CodeInvalidValue, "item_id", "the conversation has no spoken answer %.80q", id)
 	}
 	if endMs < 1 || endMs > i.audioMs {
-		return invalid(problem.CodeInvalidValue, "audio_end_ms", "audio_end_ms must be 1 to %d, the length of the answer", i.audioMs)
+		return invalid(problem.CodeInvalidValue, "audio_end_ms",
+			"audio_end_ms must be 1 to %d, the length of the answer", i.audioMs)
 	}
 	c.o.Log(glasses.RowAssistantInterrupted, glasses.AssistantInterrupted{PlayedMs: endMs, AudioMs: i.audioMs})
 	i.audioMs, i.Status = endMs, "incomplete"
@@ -279,7 +279,8 @@ func (c *Conversation) request(tools []string) (*Request, *Failure) {
 	}
 	switch {
 	case last == nil || last.Role == "assistant":
-		return nil, invalid(problem.CodeInvalidValue, "", "the conversation does not end with a message of the user or a result of a function")
+		return nil, invalid(problem.CodeInvalidValue, "",
+			"the conversation does not end with a message of the user or a result of a function")
 	case last.Type == "function_call_output":
 		r.text, r.toolResult = last.Output, c.toolOf(last.CallID)
 	default:

@@ -184,7 +184,8 @@ func (c *Conversation) endMessage(r *response, status string) {
 		c.send("response.content_part.done", r.place(fields{"part": fields{"type": "audio", "transcript": p.Transcript}}))
 	}
 	m.Content = []part{p}
-	c.o.Log(glasses.RowAssistantSaid, glasses.AssistantSaid{Text: p.Text + p.Transcript, AfterMs: r.afterMs, AudioMs: r.sentMs})
+	c.o.Log(glasses.RowAssistantSaid,
+		glasses.AssistantSaid{Text: p.Text + p.Transcript, AfterMs: r.afterMs, AudioMs: r.sentMs})
 	c.send("conversation.item.done", fields{"item": m})
 	c.send("response.output_item.done", fields{"response_id": r.id, "output_index": 0, "item": m})
 	r.output = append(r.output, m)

@@ -293,7 +293,7 @@ func FuzzConversation(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, first, second string, ms int64) {
-		ms = ms & 0xFFFF
+		ms &= 0xFFFF
 		c := NewConversation(ConversationOptions{Script: script, Rate: 24000, Log: func(string, any) {},
 			Send: func(event []byte) {
 				if !json.Valid(event) {

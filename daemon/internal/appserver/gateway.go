@@ -36,7 +36,8 @@ func (s *Server) mountGateway(mux *http.ServeMux) {
 	mux.HandleFunc(gatewayPath+"/", func(w http.ResponseWriter, r *http.Request) {
 		allowOrigin(w, r)
 		fail(w, &assistantscript.Failure{Status: http.StatusNotFound, Type: "not_found_error", Code: "not_found",
-			Message: "a local session serves only GET /v1/models, GET /v1/models/{id}, POST /v1/chat/completions and GET /v1/realtime"})
+			Message: "a local session serves only GET /v1/models, GET /v1/models/{id}, " +
+				"POST /v1/chat/completions and GET /v1/realtime"})
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -91,15 +90,16 @@ func realtimeQuery(r *http.Request) (rate int, err error) {
 	if model := q.Get("model"); model != "" && model != assistantscript.Assistant && model != assistantscript.Model {
 		return 0, assistantscript.ErrNoModel
 	}
-	switch q.Get("rate") {
+	switch given := q.Get("rate"); given {
 	case "", "24000":
 		return 24000, nil
 	case "16000":
 		return 16000, nil
+	default:
+		return 0, &assistantscript.Failure{Status: http.StatusBadRequest, Type: "invalid_request_error",
+			Code: problem.CodeInvalidValue, Param: "rate",
+			Message: fmt.Sprintf("rate is %.20q: it must be 16000 or 24000", given)}
 	}
-	return 0, &assistantscript.Failure{Status: http.StatusBadRequest, Type: "invalid_request_error",
-		Code: problem.CodeInvalidValue, Param: "rate",
-		Message: fmt.Sprintf("rate is %s: it must be 16000 or 24000", strconv.Quote(q.Get("rate")[:min(len(q.Get("rate")), 20)]))}
 }
 
 // Handle passes an event to the script (host.Handler).
