@@ -107,9 +107,11 @@ func TestRealtime_RefusesWhatItCannotServe(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if _, _, err := talk(t, g, "", bearer); err != nil {
+		c, _, err := talk(t, g, "", bearer)
+		if err != nil {
 			t.Fatal(err)
 		}
+		receive(t, c, "session.created")
 	}
 	third, _, err := talk(t, g, "", bearer)
 	if err != nil {
