@@ -31,12 +31,23 @@ func (l *linked) session(n int) (id, secret string, err error) {
 	return s.SessionID, minted.AppSecret, err
 }
 
-// projectKeys creates n keys of one project.
+// linkKeys is the number of project keys that a backend creates for one link per minute.
+const linkKeys = 10
+
+// projectKeys creates n keys of one project of the first account, with as many links as that needs.
 func (l *linked) projectKeys(n int) (keys []string, err error) {
-	for len(keys) < n && err == nil {
-		var key string
-		key, err = l.ProjectKey(ingestApp)
+	with := l.Linked
+	for len(keys) < n {
+		if len(keys)%linkKeys == 0 && len(keys) > 0 {
+			if with, err = browser.LinkAgain(l.Base, benchEmail, benchPassword); err != nil {
+				return nil, err
+			}
+		}
+		key, err := with.ProjectKey(ingestApp)
+		if err != nil {
+			return nil, err
+		}
 		keys = append(keys, key)
 	}
-	return keys, err
+	return keys, nil
 }

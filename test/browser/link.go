@@ -18,6 +18,15 @@ type Linked struct {
 
 // Link signs up as a new user and completes the device-code flow, acting as both the user and the agent.
 func Link(base, email, password string) (*Linked, error) {
+	return link(base, func(b *Browser, page string) error { return b.Approve(page, email, password) })
+}
+
+// LinkAgain is like Link but links an existing account.
+func LinkAgain(base, email, password string) (*Linked, error) {
+	return link(base, func(b *Browser, page string) error { return b.ApproveAgain(page, email, password) })
+}
+
+func link(base string, approve func(b *Browser, page string) error) (*Linked, error) {
 	who, err := New()
 	if err != nil {
 		return nil, err
@@ -27,7 +36,7 @@ func Link(base, email, password string) (*Linked, error) {
 	if err := l.Post("/api/auth/device/code", map[string]any{"scope": "account_full"}, &code); err != nil {
 		return nil, err
 	}
-	if err := who.Approve(code.VerificationURL, email, password); err != nil {
+	if err := approve(who, code.VerificationURL); err != nil {
 		return nil, err
 	}
 	var got struct {
