@@ -20,14 +20,14 @@ const (
 	eachStreams   = 16 // calls per client and slice
 	streamRounds  = 9
 	openStreams   = 200
-	gatewayKeys   = 40 // many, because calls are limited per key and minute
+	keyAccounts   = 4 // each with linkKeys keys, because calls are limited per key and per account
 )
 
 // gateway measures streamed chats, including authorisation, hold, settlement and usage row, compared with a reverse
 // proxy from the standard library that scans the same provider's responses for usage.
 func (b *bench) gateway() error { return onDatabases("the AI gateway", b.gatewayOn) }
 
-// chats is a gateway with keys of one account, and the baseline proxy.
+// chats is a gateway with keys of keyAccounts accounts, and the baseline proxy.
 type chats struct {
 	backend, proxy, provider *server
 	keys                     []string
@@ -66,7 +66,7 @@ func (b *bench) startChats(database string) (c *chats, stop func(), err error) {
 		if err != nil {
 			return nil, err
 		}
-		if c.keys, err = who.projectKeys(gatewayKeys); err != nil {
+		if c.keys, err = accountKeys(who); err != nil {
 			backend.stop()
 			return nil, err
 		}
@@ -76,6 +76,23 @@ func (b *bench) startChats(database string) (c *chats, stop func(), err error) {
 		stop()
 	}
 	return c, stop, err
+}
+
+// accountKeys creates the keys of the account that is linked already, and of further accounts.
+func accountKeys(who *linked) (keys []string, err error) {
+	for i := range keyAccounts {
+		if i > 0 {
+			if who, err = link(who.Base, fmt.Sprintf("bench%d@example.org", i)); err != nil {
+				return nil, err
+			}
+		}
+		more, err := who.projectKeys(linkKeys)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, more...)
+	}
+	return keys, nil
 }
 
 func (b *bench) gatewayOn(engine, database string, _ ...string) error {
