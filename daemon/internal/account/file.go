@@ -26,7 +26,7 @@ const (
 const maxURL = 2 << 10
 
 // The field formats match those in a backend's response, because the values are sent in headers and shown on terminals
-// and to agents. Lengths are checked separately, because counted repetitions in patterns cost every daemon memory.
+// and to agents. Lengths are checked separately, because counted repetitions in regular expressions use much memory.
 var (
 	tokenForm   = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
 	accountForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@/+-]*$`)
@@ -34,7 +34,7 @@ var (
 	backendForm = regexp.MustCompile(`^[!-~]*$`)
 )
 
-// authFile is auth.json: the fields of a token response and backendUrl.
+// authFile is the content of auth.json: the fields of a token response, and backendUrl.
 type authFile struct {
 	AuthToken  string  `json:"authToken"`
 	AccountID  string  `json:"accountId"`
@@ -44,7 +44,7 @@ type authFile struct {
 	BackendURL string  `json:"backendUrl"`
 }
 
-// parse parses auth.json. Its errors contain names of fields but never their values.
+// parse parses auth.json. Its errors name fields but never contain their values.
 func parse(data []byte) (Link, error) {
 	var f *authFile
 	if err := json.Unmarshal(data, &f); err != nil {

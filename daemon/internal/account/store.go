@@ -20,14 +20,14 @@ import (
 // yet.
 const settleTime = 100 * time.Millisecond
 
-// Options configure a Store.
+// Options configures a Store.
 type Options struct {
 	// Dir is the state directory.
 	Dir string
-	// Backend returns the backend in use, ignoring the variables of any shell. The store adds it to a file
-	// without backendUrl. Nil means the embedded backend.
+	// Backend returns the backend in use, regardless of environment variables of a caller's shell. The store adds it to
+	// a file without backendUrl. If Backend is nil, the store adds the embedded backend.
 	Backend func() string
-	// Changed receives a value when auth.json may have changed (statefile.Watch). A nil channel disables this.
+	// Changed receives a value when auth.json may have changed (see statefile.Watch). It may be nil.
 	Changed <-chan struct{}
 	// Wrote is called with the content that the store has written, or with nil after it has removed the file. It may be
 	// nil.
@@ -42,7 +42,7 @@ type Store struct {
 	path string
 
 	writing sync.Mutex // held from reading the file until it is replaced
-	first   origin     // of the last file without a backend; guarded by writing
+	first   origin     // backend of the last file without backendUrl; guarded by writing
 
 	mu   sync.Mutex
 	link Link // the file's content, or a link that could not be saved
@@ -79,7 +79,7 @@ func (s *Store) Path() string { return s.path }
 // saveRetry is the interval at which a failed write of the link, or of its backend, is retried.
 const saveRetry = 5 * time.Second
 
-// Serve follows changes of the file and retries failed writes until ctx ends.
+// Serve follows changes to the file and retries failed writes until ctx ends.
 func (s *Store) Serve(ctx context.Context) error {
 	var retry <-chan time.Time
 	for {
@@ -178,15 +178,14 @@ func (s *Store) read() Link {
 	return l
 }
 
-// origin is the backend to which a token belongs because that backend was in use when the token was first read.
+// origin is a token and the backend that was in use when the token was first read. The token belongs to that backend.
 type origin struct {
 	token   Secret
 	backend string
 }
 
-// adopt adds the backend to a file without one, such as another program may write. The token belongs to the backend
-// that is in use when the file is first read. adopt records that in the file, so that a later setting does not send
-// the token to another backend. The token is not used until the file is written.
+// adopt adds the backend in use to a file without one, which another program may have written. A later setting then
+// does not send the token to another backend. The token is not used until the file is written.
 func (s *Store) adopt(l Link, data, text []byte) Link {
 	again := s.first.token == l.AuthToken
 	if !again {
@@ -225,7 +224,7 @@ func (s *Store) set(l Link) {
 	s.notifyWatchers()
 }
 
-// Current returns the snapshot, whichever backend issued the link.
+// Current returns the snapshot, regardless of the backend that issued the link.
 func (s *Store) Current() Link {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -302,8 +301,8 @@ func (s *Store) write(l Link) error {
 	return err
 }
 
-// written reports a successful write to the watch, and returns err. Without the report, the watch could miss a change
-// back to the state that it last saw, such as a removal right after the first Save.
+// written passes data to Options.Wrote if err is nil, and returns err. Otherwise, the watch could miss a change back to
+// the state that it last saw, such as a removal right after the first Save.
 func (s *Store) written(data []byte, err error) error {
 	if err == nil && s.o.Wrote != nil {
 		s.o.Wrote(data)
@@ -311,7 +310,7 @@ func (s *Store) written(data []byte, err error) error {
 	return err
 }
 
-// Delete removes the link and auth.json; was is false if neither existed.
+// Delete removes the link and auth.json. was reports whether either existed.
 func (s *Store) Delete() (was bool, err error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()

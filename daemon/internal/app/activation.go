@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// handoverWait is how long the service manager's daemon waits for a client's daemon to stop. The latter notices
-	// within watchInterval that its sockets were replaced, and finishes its work.
+	// handoverWait is how long the service manager's daemon waits for a client's daemon to stop. The client's daemon
+	// notices within watchInterval that its sockets were replaced, and finishes its work.
 	handoverWait = 25 * time.Second
 	// lockWait is how long any other daemon waits. Clients hold the lock briefly to test it, and a stopping daemon
 	// soon releases it.
@@ -31,7 +31,7 @@ type Notifier interface {
 	Alive(now time.Time)
 }
 
-// noopNotifier is the Notifier of a daemon that was not started by a service manager.
+// noopNotifier is the Notifier of a daemon that no service manager started.
 type noopNotifier struct{}
 
 func (noopNotifier) Ready()          {}
@@ -60,8 +60,8 @@ func (h *instance) await(ctx context.Context, o Options) (got bool, err error) {
 	return got, err
 }
 
-// adopt returns the service manager's socket for path if clients can find it there. If the socket file was deleted or
-// replaced, clients cannot connect to it, so the daemon creates a socket itself.
+// adopt returns the service manager's socket for path if clients can reach it there, or nil. If the socket file was
+// deleted or replaced, clients cannot connect to the socket, so the daemon creates its own.
 func (h *instance) adopt(path string) net.Listener {
 	l := h.inherited[path]
 	if l == nil {
@@ -76,14 +76,14 @@ func (h *instance) adopt(path string) net.Listener {
 	return l
 }
 
-// isListening reports whether a process listens at path. Because we hold the lock, that process is the service
+// isListening reports whether a process listens at path. Because the caller holds the lock, that process is the service
 // manager.
 func isListening(path string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
 	if err != nil {
-		return errors.Is(err, syscall.EAGAIN) // its queue is full
+		return errors.Is(err, syscall.EAGAIN) // the listener's queue is full
 	}
 	_ = conn.Close()
 	return true

@@ -4,5 +4,5 @@ package app
 
 import "time"
 
-// systemClock is the daemon's clock unless Options set another.
+// systemClock is the daemon's clock unless Options sets another.
 func systemClock() time.Time { return time.Now() }

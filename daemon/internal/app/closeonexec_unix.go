@@ -13,8 +13,8 @@ import (
 // closeOnExec prevents child processes from inheriting the descriptor.
 func closeOnExec(fd uintptr) { syscall.CloseOnExec(int(fd)) }
 
-// closeInherited closes inherited descriptors, except stdio and descriptors that were taken over. Inherited
-// descriptors lack the close-on-exec flag; Go sets it on every descriptor that it opens.
+// closeInherited closes inherited descriptors, except stdio and descriptors that the daemon uses. Inherited descriptors
+// lack the close-on-exec flag, which Go sets on every descriptor that it opens.
 func closeInherited() {
 	syscall.ForkLock.Lock() // some systems open a descriptor first and set the flag afterwards
 	defer syscall.ForkLock.Unlock()

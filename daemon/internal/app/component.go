@@ -12,8 +12,7 @@ type component struct {
 	serve func(context.Context) error
 }
 
-// componentTracker tracks the running components, so that a shutdown error can list the components that did
-// not stop.
+// componentTracker tracks the running components, so that a shutdown error can name those that did not stop.
 type componentTracker struct {
 	mu    sync.Mutex
 	names []string

@@ -47,7 +47,7 @@ type daemon struct {
 	level        *slog.LevelVar
 	now          func() time.Time
 	notify       Notifier
-	keepsRunning bool // keep running when idle, because nothing would start the daemon again
+	keepsRunning bool // never stop when idle, because no one would start the daemon again
 	program      program
 	blocked      *problem.Error // why adapters and sockets are unavailable; nil outside a sandbox
 
@@ -146,7 +146,7 @@ func (d *daemon) assemble() (err error) {
 	return nil
 }
 
-// ownBackend returns the backend for calls whose environment sets none.
+// ownBackend returns the backend for calls whose environment does not select one.
 func (d *daemon) ownBackend() string {
 	b, _ := d.config.Current().Backend(caller.Caller{}) // cannot fail without an environment
 	return b.URL
@@ -159,8 +159,8 @@ func (d *daemon) issuedCodes() link.IssuedCodes {
 	return codes.New(d.paths.Run, d.now, d.log)
 }
 
-// assembleSessions creates the sessions and, outside a sandbox, the app server. In a sandbox it leaves local sessions
-// alone, because they may belong to a daemon that runs at the same time.
+// assembleSessions creates the sessions and, outside a sandbox, the app server. In a sandbox it does not restore local
+// sessions, because they may belong to a running daemon.
 func (d *daemon) assembleSessions() {
 	d.pairs = pairs.Open(d.paths.Dir, d.now, d.log)
 	o := session.Options{
@@ -178,7 +178,7 @@ func (d *daemon) assembleSessions() {
 	d.apps.SetSessions(d.sessions)
 }
 
-// composeInProcess creates a daemon without sockets and adapters, for one agent in a sandbox.
+// composeInProcess creates a daemon without sockets and adapters, which serves one agent in a sandbox.
 func composeInProcess(o Options, paths rendezvous.Paths, log *slog.Logger, level *slog.LevelVar) (*daemon, error) {
 	problem := sandboxProblem(paths.MCP)
 	install, err := openInSandbox(paths.Dir, o.Now(), log)
@@ -208,8 +208,8 @@ func (d *daemon) background() []component {
 	return append(list, d.further...)
 }
 
-// serveSessions runs the app server, the sessions, the components in others, and the adapters. The adapters stop
-// last, because others may use them while they stop.
+// serveSessions runs the app server, the sessions, the components in others, and the adapters. The adapters stop last,
+// because the other components may use them while stopping.
 func (d *daemon) serveSessions(ctx context.Context, others ...component) error {
 	hosting, endHost := context.WithCancel(context.WithoutCancel(ctx))
 	defer endHost()

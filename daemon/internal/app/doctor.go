@@ -22,7 +22,7 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// The states of a check.
+// States of a check.
 const (
 	checkOK   = "ok"
 	checkWarn = "warn"
@@ -81,7 +81,7 @@ func checkWritable(dir string) error {
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
 		return cmp.Or(err, fmt.Errorf("%s must be a directory", dir))
 	}
-	f, err := os.CreateTemp(dir, ".doctor.tmp-*") // statefile.Sweep deletes files of this name, too
+	f, err := os.CreateTemp(dir, ".doctor.tmp-*") // statefile.Sweep also deletes files with this name
 	if err != nil {
 		return err
 	}
@@ -198,10 +198,10 @@ func (d *daemon) checkConsent(ctx context.Context) control.Check {
 	return passed(name, fmt.Sprintf("%s; %s", state, detail))
 }
 
-// checkAdapters reports on the adapters without running them. wrong maps adapters to faults of their files. It
-// reports a fault of several adapters only once if they are the same file.
+// checkAdapters reports on the adapters without running them. wrong maps adapters to faults of their files. If several
+// adapters are the same file, checkAdapters reports its fault once.
 func checkAdapters(list []pluginhost.PluginStatus, wrong map[string]error, now time.Time) []control.Check {
-	sharing := map[string][]string{} // names of adapters by fault
+	sharing := map[string][]string{} // names of adapters, by fault
 	for _, s := range list {
 		if err := wrong[s.Name]; err != nil {
 			sharing[err.Error()] = append(sharing[err.Error()], s.Name)
@@ -235,7 +235,7 @@ func checkAdapters(list []pluginhost.PluginStatus, wrong map[string]error, now t
 	return out
 }
 
-// isUpgrading reports whether an adapter's file is refused only while an upgrade is being installed.
+// isUpgrading reports whether an upgrade is being installed, during which an adapter's file is refused.
 func (d *daemon) isUpgrading() bool {
 	for _, err := range d.host.Check() {
 		if pluginhost.IsUpgrading(err) {

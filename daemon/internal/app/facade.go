@@ -17,12 +17,12 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// facade implements the interfaces of control and tools by calling the components. It contains no decisions.
+// facade implements the interfaces of control and tools by calling the components. It makes no decisions of its own.
 type facade struct{ d *daemon }
 
 func (f facade) InstallID() string { return f.d.install.ID() }
 
-// Link returns the link as the caller's backend sees it.
+// Link returns the link for the caller's backend.
 func (f facade) Link(ctx context.Context) account.Link {
 	b, err := f.d.backendOf(ctx)
 	if err != nil {
@@ -76,7 +76,7 @@ func (f facade) Begin(ctx context.Context, replace bool) (control.Attempt, error
 	return attempt{a}, nil
 }
 
-// attempt adapts link.Attempt to control.
+// attempt implements control's interface with a link.Attempt.
 type attempt struct{ *link.Attempt }
 
 func (a attempt) Wait(ctx context.Context, onPoll func(link.PollEvent)) (link.Outcome, error) {
@@ -222,7 +222,7 @@ func (f facade) KnownPairs() []control.KnownPair {
 		i := slices.IndexFunc(list, func(k control.KnownPair) bool {
 			return k.Name == r.Name && k.DeviceModel == r.DeviceModel
 		})
-		if i < 0 { // the pair was forgotten in the meantime
+		if i < 0 { // the pair was removed in the meantime
 			i = len(list)
 			known := pairs.Known{Pair: backend.Pair{Name: r.Name}, DeviceModel: r.DeviceModel}
 			list = append(list, control.KnownPair{Known: known})

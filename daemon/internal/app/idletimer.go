@@ -2,7 +2,7 @@ package app
 
 import "time"
 
-// idleTimer determines when a daemon has been idle for limit. A limit of 0 means never.
+// idleTimer determines when a daemon has been idle for the duration limit. A limit of 0 disables it.
 type idleTimer struct {
 	since time.Time
 	asked time.Time
@@ -10,8 +10,8 @@ type idleTimer struct {
 	limit time.Duration
 }
 
-// over reports whether the daemon has been idle for the limit. It calls the function adapters only a few times per
-// limit, because each call involves another process.
+// over reports whether the daemon has been idle for limit. It calls adapters only a few times per limit, because each
+// call involves another process.
 func (i *idleTimer) over(now time.Time, calls int64, busy bool, adapters func() bool) bool {
 	if busy || calls != i.calls {
 		i.since, i.calls = now, calls

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
-// InProcess serves one agent on in and out, for a sandbox that forbids the daemon's sockets. It neither takes the
+// InProcess serves one agent on in and out, in a sandbox that forbids the daemon's sockets. It neither acquires the
 // lock nor starts adapters, because a daemon may be running at the same time. It returns when in or ctx ends.
 func InProcess(ctx context.Context, o Options, in io.Reader, out io.Writer) error {
 	paths, err := statePaths(o.Dir)

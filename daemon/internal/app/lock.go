@@ -20,19 +20,18 @@ import (
 // ErrRunning means that a daemon is already running in the directory.
 var ErrRunning = errors.New("another serviced is already running in this directory")
 
-// instance represents a running daemon: the lock, which is held until the process exits, the two sockets and
-// daemon.json.
+// instance is a running daemon: its lock, which is held until the process exits, its two sockets and daemon.json.
 type instance struct {
 	paths        rendezvous.Paths
 	lock         *flock.Flock
 	file         os.FileInfo
-	sockets      map[string]os.FileInfo // by path, as they were when created
-	inherited    Listeners              // the service manager's sockets, which survive this daemon
+	sockets      map[string]os.FileInfo // the files of the sockets as created, by path
+	inherited    Listeners              // the service manager's sockets, which outlive this daemon
 	activated    bool                   // whether an inherited socket is in use
 	Control, MCP net.Listener
 }
 
-// daemonRecord is the content of daemon.json. Users read it, and clients before they connect.
+// daemonRecord is the content of daemon.json. Clients read it before they connect, and users for diagnosis.
 type daemonRecord struct {
 	PID        int       `json:"pid"`
 	Version    string    `json:"version"`
@@ -64,7 +63,7 @@ func acquire(ctx context.Context, p rendezvous.Paths, o Options, started time.Ti
 		_ = h.lock.Unlock()
 		return nil, fmt.Errorf("read the lock: %w", err)
 	}
-	// The record of a daemon that was killed must not be taken for this one's.
+	// Remove the record of a daemon that was killed, so that it is not mistaken for this daemon's.
 	_ = os.Remove(filepath.Join(p.Run, rendezvous.DaemonRecord))
 	if err := h.open(o.Managed, started); err != nil {
 		h.release()
@@ -75,7 +74,7 @@ func acquire(ctx context.Context, p rendezvous.Paths, o Options, started time.Ti
 }
 
 func (h *instance) open(managed bool, started time.Time) (err error) {
-	// Create the directories again: a daemon that was stopping may have removed the sockets' directory.
+	// Create the directories again, because a stopping daemon may have removed the sockets' directory.
 	if err := prepareDirs(h.paths); err != nil {
 		return err
 	}
@@ -98,8 +97,8 @@ func (h *instance) open(managed bool, started time.Time) (err error) {
 	return os.WriteFile(filepath.Join(h.paths.Run, rendezvous.DaemonRecord), append(data, '\n'), 0o600)
 }
 
-// listen opens one socket. Because we hold the lock, a file at its path either belongs to the service manager or was
-// left by a dead daemon.
+// listen opens a socket at path. Because the caller holds the lock, an existing file there either belongs to the
+// service manager or was left by a dead daemon.
 func (h *instance) listen(path string) (net.Listener, error) {
 	if l := h.adopt(path); l != nil {
 		return l, nil
@@ -109,16 +108,16 @@ func (h *instance) listen(path string) (net.Listener, error) {
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
-		return nil, fmt.Errorf("open a socket: %w", err)
+		return nil, fmt.Errorf("open socket %s: %w", err)
 	}
 	l.SetUnlinkOnClose(false) // at exit, the path may belong to a newer daemon
 	if err := os.Chmod(path, 0o600); err != nil {
 		l.Close()
-		return nil, fmt.Errorf("open a socket: %w", err)
+		return nil, fmt.Errorf("open socket %s: %w", err)
 	}
 	if h.sockets[path], err = os.Lstat(path); err != nil {
 		l.Close()
-		return nil, fmt.Errorf("open a socket: %w", err)
+		return nil, fmt.Errorf("open socket %s: %w", err)
 	}
 	return l, nil
 }
@@ -137,9 +136,9 @@ func (h *instance) isGone() bool {
 	return !os.SameFile(info, h.file)
 }
 
-// isReplaced reports whether the socket at the path is not the one that the daemon created. The socket's inode is not
-// reused while the daemon listens. On Windows, sockets cannot be opened for comparison, so only a missing socket is
-// reported.
+// isReplaced reports whether the socket at path is not the one that the daemon created. A file system does not reuse
+// the socket's inode while the daemon listens. On Windows, sockets cannot be opened for comparison, so only a missing
+// socket is detected.
 func isReplaced(path string, made map[string]os.FileInfo) bool {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -168,12 +167,12 @@ func (h *instance) release() {
 		_ = os.Remove(filepath.Join(h.paths.Run, rendezvous.DaemonRecord))
 		h.removeAdapterDirs()
 	} else if _, err := os.Stat(h.paths.Run); errors.Is(err, os.ErrNotExist) {
-		h.removeAdapterDirs() // a later daemon does not remove them
+		h.removeAdapterDirs() // a later daemon does not remove these directories
 	}
 	_ = h.lock.Unlock()
 }
 
-// removeAdapterDirs empties the adapters' directory. If the path of that directory is too long for sockets, it also
+// removeAdapterDirs empties the adapters' directory. If its path is too long for sockets, removeAdapterDirs also
 // deletes the directory with a short path that replaces it.
 func (h *instance) removeAdapterDirs() {
 	adapters := h.paths.Adapters()

@@ -29,7 +29,7 @@ func openLog(p rendezvous.Paths, level slog.Leveler, also io.Writer) (*slog.Logg
 	return slog.New(handler), f, nil
 }
 
-// logFile is a log that is rotated even while it is open, because a managed daemon may run for months.
+// logFile is a log that can be rotated while it is open, because a managed daemon may run for months.
 type logFile struct {
 	path string
 	mu   sync.Mutex
@@ -63,7 +63,7 @@ func (l *logFile) Write(line []byte) (int, error) {
 
 // rotate starts a new log. If the old log cannot be renamed, it is truncated, so that it cannot grow without bound.
 func (l *logFile) rotate() {
-	_ = l.file.Close() // first, because Windows cannot rename an open file
+	_ = l.file.Close() // Windows cannot rename an open file
 	l.file = nil
 	if os.Rename(l.path, l.path+".1") != nil {
 		_ = os.Truncate(l.path, 0)
@@ -82,7 +82,7 @@ func (l *logFile) Close() error {
 	return err
 }
 
-// redact is a last safeguard: it removes values logged under secret keys.
+// redact is a last safeguard against logged secrets: it removes the values of attributes with secret keys.
 func redact(_ []string, a slog.Attr) slog.Attr {
 	switch a.Key {
 	case "authToken", "token", "bearer", "deviceCode", "userCode", "appSecret", "secret", "password", "authorization":

@@ -17,9 +17,8 @@ import (
 // outbound returns the settings for requests over HTTPS.
 func (d *daemon) outbound() outbound.Settings { return d.config.Current().Outbound }
 
-// explain extends p, a failure to reach a backend, with the caller's variable that the daemon does not use, and
-// with the setting to use instead. Other failures, such as a sandbox that forbids the connection, keep their own
-// hint.
+// explain adds two facts to p, a failure to reach a backend: the caller's variable that the daemon does not use, and
+// the setting to use instead. Other failures, such as a sandbox that forbids the connection, keep their hint.
 func (d *daemon) explain(ctx context.Context, address string, p *problem.Error) {
 	if p.HTTPStatus != 0 || !p.Retryable && !p.Untrusted {
 		return
@@ -34,8 +33,8 @@ func (d *daemon) explain(ctx context.Context, address string, p *problem.Error) 
 	}
 }
 
-// checkNetwork reports the proxy and certificates that calls use, and the caller's variables that would change
-// them. Such variables are a problem only if the backend cannot be reached.
+// checkNetwork reports the proxy and certificates that calls use, and the caller's variables with a different value.
+// Such variables are a problem only if the backend cannot be reached.
 func (d *daemon) checkNetwork(ctx context.Context, reached bool) control.Check {
 	const name = "proxy and certificates"
 	b, err := d.backendOf(ctx)

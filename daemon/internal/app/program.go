@@ -9,15 +9,15 @@ import (
 	"github.com/service-dev/service/internal/programpath"
 )
 
-// program identifies this process's executable as of the start of the process.
+// program identifies this process's executable, as found when the process started.
 type program struct {
-	path string      // where clients find the next daemon: maybe a link that an upgrade changes; empty if unknown
+	path string      // where clients find the next daemon; may be a link that an upgrade changes; empty if unknown
 	real string      // path with links resolved; its directory contains the adapters
-	file fs.FileInfo // nil if it could not be found
+	file fs.FileInfo // nil if the file was not found
 }
 
 // currentProgram returns this process's executable. Its path is the one under which it was called or, if that is the
-// file itself, its stable path. Call it early, so that a later replacement is detected.
+// file itself, its stable path. Call it early, so that a later replacement can be detected.
 func currentProgram() program {
 	path, err := programpath.Called()
 	if err != nil {
@@ -42,8 +42,8 @@ func programAt(path string) program {
 	return p
 }
 
-// isReplaced reports whether another file is at the path, as after an upgrade; the next daemon runs the new file.
-// It returns false for a missing file, which isGone reports.
+// isReplaced reports whether path now leads to another file, for example after an upgrade. The next daemon runs that
+// file. isReplaced returns false for a missing file; see isGone.
 func (p program) isReplaced() bool {
 	if p.file == nil {
 		return false
@@ -55,18 +55,18 @@ func (p program) isReplaced() bool {
 	return !os.SameFile(now, p.file) || now.Size() != p.file.Size() || !now.ModTime().Equal(p.file.ModTime())
 }
 
-// isElsewhere reports whether the path now leads to another directory, as after another version was installed side
-// by side.
+// isElsewhere reports whether path now leads to another directory, for example after another version was installed next
+// to this one.
 func (p program) isElsewhere() bool {
 	real, err := filepath.EvalSymlinks(p.path)
 	return err == nil && filepath.Dir(real) != filepath.Dir(p.real)
 }
 
-// isGone reports whether the program was removed: its path does not exist, so clients cannot start a daemon. It
-// returns false if the program was not found at the start.
+// isGone reports whether the program was removed: path does not exist, so clients cannot start a daemon. It returns
+// false if the program was not found at the start.
 func (p program) isGone() bool { return p.file != nil && isMissing(p.path) }
 
-// isDeleted reports whether the file of this process, and its adapters with it, was deleted: the program was
+// isDeleted reports whether the file of this process was deleted, and its adapters with it. Either the program was
 // removed, or an upgrade switched a link to another version and removed this one.
 func (p program) isDeleted() bool { return p.file != nil && (isMissing(p.path) || isMissing(p.real)) }
 

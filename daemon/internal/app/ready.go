@@ -11,9 +11,8 @@ import (
 // readyPipe is the pipe on which the client that started this daemon waits for one line. file may be nil.
 type readyPipe struct{ file *os.File }
 
-// openReadyPipe takes over the descriptor, so that adapters inherit neither the descriptor nor its environment
-// variable. It closes all other descriptors inherited from that client, because the daemon would hold the client's
-// locks and pipes for hours.
+// openReadyPipe removes the pipe's descriptor and variable from the environment of adapters. It closes all other
+// descriptors inherited from the client, because the daemon would hold the client's locks and pipes for hours.
 func openReadyPipe() *readyPipe {
 	value, ok := os.LookupEnv(rendezvous.ReadyVar)
 	if !ok {

@@ -16,12 +16,12 @@ import (
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
-// Options configure a daemon. The zero value is for a daemon started by a client: it stops when idle and prints
-// nothing.
+// Options configures a daemon. The zero value is for a daemon started by a client: it stops when idle and prints no
+// log.
 type Options struct {
 	// Dir is the state directory. If it is empty, rendezvous.Dir determines it from the environment.
 	Dir string
-	// Foreground makes the daemon also log to Stderr, as text.
+	// Foreground makes the daemon also log to Stderr as text.
 	Foreground bool
 	// Managed means that the system's service manager runs the daemon, which then does not stop when idle.
 	Managed bool
@@ -38,13 +38,13 @@ type Options struct {
 	Now     func() time.Time
 
 	activated bool // whether Sockets are in use
-	// Tests set these: additional components, and another stopLimit.
+	// further components and another stopLimit are set by tests.
 	further   []component
 	stopLimit time.Duration
 }
 
-// Run runs a daemon. It returns nil after a regular stop: ctx ended, a client requested it, the daemon was idle, or its
-// directory, a socket or its program was deleted. It returns ErrRunning if another daemon uses the directory.
+// Run runs a daemon. It returns nil after a regular stop: ctx ended, a client requested the stop, the daemon was idle,
+// or its directory, a socket or its program was deleted. It returns ErrRunning if another daemon uses the directory.
 func Run(ctx context.Context, o Options) error {
 	if o.Now == nil {
 		o.Now = systemClock
@@ -108,7 +108,7 @@ func statePaths(dir string) (rendezvous.Paths, error) {
 	return rendezvous.PathsOf(dir)
 }
 
-// The reasons for a regular stop.
+// Reasons for a regular stop.
 var (
 	errAsked   = errors.New("a client asked it to stop")
 	errIdle    = errors.New("it was idle")

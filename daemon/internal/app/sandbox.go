@@ -33,8 +33,8 @@ func directoryProblem(dir string, cause error) *problem.Error {
 	}
 }
 
-// openInSandbox returns the identity of this install. If it cannot be stored, openInSandbox returns a temporary
-// identity and the cause.
+// openInSandbox returns the identity of this install. If the identity cannot be stored, openInSandbox returns a
+// temporary one and the cause.
 func openInSandbox(dir string, now time.Time, log *slog.Logger) (*identity.Install, error) {
 	err := statefile.EnsureDir(dir)
 	if err == nil {
@@ -46,7 +46,7 @@ func openInSandbox(dir string, now time.Time, log *slog.Logger) (*identity.Insta
 	return identity.Temporary(dir), err
 }
 
-// blockedCodes contains no device codes. Completing a link fails, with the sandbox as the reason.
+// blockedCodes stores no device codes. Completing a link fails with the sandbox as the reason.
 type blockedCodes struct{ problem error }
 
 func (b blockedCodes) Find(string) (codes.Issued, bool, error) {

@@ -12,9 +12,9 @@ const watchInterval = time.Second
 // old version before they install the new one.
 const removedAfter = 5 * time.Second
 
-// watch stops the daemon when its directory or a socket was deleted, when its program was deleted and this version is
-// no longer needed, or when it is idle. If another version of its program is installed, agents that are connected but
-// inactive do not keep it running: service-mcp reconnects to the new version.
+// watch stops the daemon when it is idle, when its directory or a socket was deleted, or when its program was deleted
+// and this version is no longer needed. After another version was installed, agents that are connected but inactive do
+// not keep the daemon running, because service-mcp reconnects to the new version.
 func (d *daemon) watch(ctx context.Context, h *instance) {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
@@ -59,8 +59,8 @@ func (d *daemon) watch(ctx context.Context, h *instance) {
 }
 
 // endsDeleted returns the reason to stop after the daemon's program was deleted, or nil if the daemon is still needed.
-// After a removal it waits for running calls. After an upgrade it waits for the same activity as a replaced program,
-// but not for the idle timeout, because this version's adapters can no longer start.
+// After a removal it waits for running calls. After an upgrade it waits for the same activity as watch, but not for the
+// idle timeout, because this version's adapters can no longer start.
 func (d *daemon) endsDeleted(ctx context.Context) error {
 	switch {
 	case d.program.isGone():
@@ -73,7 +73,7 @@ func (d *daemon) endsDeleted(ctx context.Context) error {
 	return nil
 }
 
-// working reports whether a call is in progress, or an unsaved link is waiting for disk space and would be lost.
+// working reports whether a call is in progress or an unsaved link would be lost.
 func (d *daemon) working() bool {
 	if _, unsaved := d.accounts.Unsaved(); unsaved {
 		return true
@@ -88,7 +88,7 @@ func (d *daemon) busy(replaced bool) bool {
 	return d.working() || d.link.Polling() > 0 || d.sessions.Attached() > 0 || !replaced && d.gate.Clients() > 0
 }
 
-// adaptersBusy reports whether pages, apps or codes of the embedded backend need the daemon.
+// adaptersBusy reports whether the embedded backend needs the daemon for a page, an app or a code.
 func (d *daemon) adaptersBusy(ctx context.Context) bool {
 	connections, codes := d.host.Activity(ctx)
 	return connections+codes > 0

@@ -26,9 +26,9 @@ type conn struct {
 	server *Server
 	app    *session.App
 
-	ctx    context.Context // of handling one frame; ends with the connection
+	ctx    context.Context // for handling one frame; ends with the connection
 	cancel context.CancelFunc
-	unhook func() bool // of the server's end
+	unhook func() bool // undoes the cancellation by the server's context
 }
 
 // Ending limits the time that the app has to read its queued frames (host.Handler).
@@ -41,7 +41,7 @@ func (c *conn) cut() {
 
 // Handle passes a frame to the session (host.Handler).
 func (c *conn) Handle(m host.Message) {
-	c.app.Handle(c.ctx, bytes.Clone(m.Data), m.Kind == websocket.Binary) // the session keeps commands
+	c.app.Handle(c.ctx, bytes.Clone(m.Data), m.Kind == websocket.Binary) // the session keeps commands, so copy them
 }
 
 // Gone detaches the app (host.Handler).
@@ -61,14 +61,14 @@ func (c *conn) ping() {
 	}
 }
 
-// serveApp accepts an app's connection. Refusals are close codes sent after the upgrade. An unknown session and a wrong
-// secret have the same code.
+// serveApp accepts an app's connection. It reports a refusal by a close code after the upgrade. An unknown session and
+// a wrong secret have the same code.
 func (s *Server) serveApp(rw http.ResponseWriter, r *http.Request) {
 	if !s.beginServing() {
 		http.Error(rw, errClosing.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	// The origin does not matter here: requireLocal has checked it, and the secret in the hello authenticates the app.
+	// Any origin is allowed here: requireLocal has checked it, and the secret in the hello authenticates the app.
 	ws, err := websocket.Accept(rw, r, websocket.AnyOrigin)
 	if err != nil {
 		s.wg.Done()

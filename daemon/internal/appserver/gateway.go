@@ -16,11 +16,12 @@ import (
 	"github.com/service-dev/service/glasses/assistantscript"
 )
 
-// Apps' assistants call models at this server with OpenAI's interface. Scripts provide the answers.
+// Limits of a model request. The assistants of apps call models at this server with OpenAI's interface, and scripts
+// provide the answers.
 
 const (
 	gatewayPath  = "/v1"
-	maxChat      = 1 << 20 // bytes of a request
+	maxChat      = 1 << 20 // bytes
 	bodyTimeout  = 10 * time.Second
 	writeTimeout = 10 * time.Second
 	maxBearer    = 256
@@ -41,7 +42,7 @@ func (s *Server) mountGateway(mux *http.ServeMux) {
 	})
 }
 
-// allowOrigin lets a page read the response. requireLocal has already checked that the page was served by this machine.
+// allowOrigin lets a page read the response. requireLocal has already checked that this machine served the page.
 func allowOrigin(w http.ResponseWriter, r *http.Request) {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		w.Header().Set("Access-Control-Allow-Origin", origin)
@@ -57,8 +58,7 @@ func preflight(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// withToken returns a handler that calls serve for requests whose token belongs to a session's
-// assistant.
+// withToken returns a handler that calls serve if the request's token belongs to a session's assistant.
 func (s *Server) withToken(serve func(w http.ResponseWriter, r *http.Request, token string)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !s.beginServing() {
@@ -164,8 +164,8 @@ func encodeJSON(w http.ResponseWriter, v any) {
 	writeJSON(w, http.StatusOK, data)
 }
 
-// fail responds with the interface's error object. If err is not an *assistantscript.Failure, the app has
-// disconnected, and fail does nothing.
+// fail responds with the interface's error object. If err is not an *assistantscript.Failure, the app has disconnected
+// and fail does nothing.
 func fail(w http.ResponseWriter, err error) {
 	var f *assistantscript.Failure
 	if !errors.As(err, &f) {

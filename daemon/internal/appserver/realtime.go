@@ -16,13 +16,13 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// The subprotocols of OpenAI's Realtime API: pages, which cannot set headers, send the token as one of them.
+// Subprotocols of OpenAI's Realtime API. Pages cannot set headers, so they send the token as a subprotocol.
 const (
 	realtimeProtocol = "realtime"
 	tokenProtocol    = "openai-insecure-api-key."
 )
 
-// protocolToken returns the token among a request's subprotocols, or "".
+// protocolToken returns the token among a request's subprotocols, or "" if there is none.
 func protocolToken(r *http.Request) string {
 	for _, p := range protocols(r) {
 		if token, ok := strings.CutPrefix(p, tokenProtocol); ok && len(token) <= maxBearer {
@@ -47,11 +47,11 @@ type conversation struct {
 	server *Server
 	talk   *session.Conversation
 	isOver atomic.Bool
-	unhook func() bool // of the server's end
+	unhook func() bool // undoes the cancellation by the server's context
 }
 
-// converse upgrades to a WebSocket that carries the events of a realtime conversation. The query may contain model,
-// which must be the script, and rate, the samples of sound a second: 24000 (the default) or 16000.
+// converse upgrades the request to a WebSocket that carries the events of a realtime conversation. The query parameter
+// model must name the script. The parameter rate is the sample rate in Hz: 24000 (the default) or 16000.
 func (s *Server) converse(rw http.ResponseWriter, r *http.Request, token string) {
 	rate, err := realtimeQuery(r)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package appserver is the WebSocket server for apps on this machine that attach to local sessions. It listens on the
-// loopback address, keeps its port across restarts, authenticates connections, enforces the limits of the hello, and
-// passes frames to and from the session. It does not interpret the frames.
+// loopback address, keeps its port across restarts, authenticates connections and enforces the limits of the hello. It
+// passes frames to and from the session without interpreting them.
 package appserver
 
 import (
@@ -28,34 +28,32 @@ import (
 	"github.com/service-dev/service/internal/loopback"
 )
 
-// Sessions are the local sessions.
+// Sessions manages the local sessions.
 type Sessions interface {
-	// Attach attaches an app to a session. It returns a *session.Refusal on failure.
+	// Attach attaches an app to a session. It returns a *session.Refusal if the session rejects the app.
 	Attach(id string, hello glasses.Hello, helloID string, peer host.Receiver) (*session.App, error)
 	// RenewSecrets replaces the secrets of all sessions.
 	RenewSecrets() error
-	// OpensAssistant reports whether token gives access to a session's assistant. AskAssistant sends that assistant a
-	// chat request and returns the answer once it is due. It returns a *assistantscript.Failure or ctx's error on
-	// failure.
+	// OpensAssistant reports whether token gives access to a session's assistant.
 	OpensAssistant(token string) bool
 	AskAssistant(ctx context.Context, token string, body []byte) (session.AssistantReply, error)
 	// Converse begins a realtime conversation with that assistant. It returns a *assistantscript.Failure on failure.
 	Converse(token string, rate int, peer host.Receiver) (*session.Conversation, error)
 }
 
-// Options configure a Server. Dir and Log are required; the durations and sizes have defaults that tests shorten.
+// Options configures a Server. Dir and Log are required; the durations and sizes have defaults, which tests shorten.
 type Options struct {
-	// Dir is the directory of the sessions in the state directory; the port is saved there.
+	// Dir is the directory of the sessions in the state directory. The port is saved there.
 	Dir string
 	Log *slog.Logger
 
 	HelloWait  time.Duration // how long to wait for an app's first frame; 5 s
 	PingEvery  time.Duration // 8 s; the app is disconnected if no pong arrives within the same time
 	OutboxSize int           // limit on frames queued for one app; 4096, and a quarter of that for stream frames
-	OutboxMax  int           // limit on bytes of all queued frames; 32 MiB, of which stream frames may use a quarter
+	OutboxMax  int           // limit on bytes of all queued frames; 32 MiB, and a quarter of that for stream frames
 
-	// Probe returns an error if the owner of a connection cannot be determined. If it is nil, the server asks the
-	// system; tests set it.
+	// Probe returns an error if the owner of a connection cannot be determined. If Probe is nil, the server asks the
+	// system. Tests set it.
 	Probe func() error
 }
 
@@ -94,8 +92,8 @@ func New(o Options) *Server {
 // SetSessions sets the sessions. Call it exactly once, before any other method.
 func (s *Server) SetSessions(sessions Sessions) { s.sessions = sessions }
 
-// Serve waits until ctx ends, then stops listening, closes every connection and waits for its handler. With listen it
-// starts listening right away, because apps that were attached to an earlier daemon may reconnect.
+// Serve waits until ctx ends, then stops listening, closes every connection and waits for its handler. If listen is
+// set, it starts listening right away, because apps of an earlier daemon may reconnect.
 func (s *Server) Serve(ctx context.Context, listen bool) error {
 	if listen {
 		if _, err := s.listen(); err != nil {
@@ -163,9 +161,9 @@ func (s *Server) listen() (base string, err error) {
 
 // listenOwn returns a listener that accepts connections from this user only, because other users of this machine share
 // the loopback address. An app that reconnects while no daemon is running sends its secret to whichever program listens
-// on the port. Other users cannot use that secret, because their connections are refused. listenOwn still replaces the
-// secrets if the port had to change, because another program then uses the old port, and at every start if the owner of
-// a connection cannot be determined.
+// on the port. Other users cannot use that secret, because the listener refuses their connections. listenOwn still
+// replaces the secrets in two cases: if the port had to change, because another program then uses the old port, and at
+// every start if the owner of a connection cannot be determined.
 func (s *Server) listenOwn() (net.Listener, error) {
 	l, isSame, err := s.listenSaved()
 	if err != nil {
@@ -193,7 +191,7 @@ func (s *Server) listenOwn() (net.Listener, error) {
 	return loopback.Guard(l, func(err error) { s.o.Log.Warn("refused an app's connection", "err", err) }), nil
 }
 
-// listenSaved listens on the saved port, so that apps find their session again, or on any port if that fails.
+// listenSaved listens on the saved port, so that apps find their session again. If that fails, it listens on any port.
 func (s *Server) listenSaved() (l net.Listener, isSame bool, err error) {
 	var listen net.ListenConfig
 	path := filepath.Join(s.o.Dir, portName)
@@ -220,8 +218,8 @@ func (s *Server) savePort(l net.Listener) {
 	}
 }
 
-// requireLocal refuses requests that a foreign page may have caused: requests that use another host name for this
-// address (DNS rebinding) or have the origin of a website. Apps in a browser on this machine have a loopback origin;
+// requireLocal refuses requests that a foreign page may have caused: requests to another host name for this address
+// (DNS rebinding) and requests from the origin of a website. Apps in a browser on this machine have a loopback origin;
 // other apps have no origin.
 func requireLocal(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -232,7 +230,7 @@ func requireLocal(next http.Handler) http.Handler {
 		if origin := r.Header.Get("Origin"); origin != "" {
 			u, err := url.Parse(origin)
 			if err != nil || u.Scheme != "http" && u.Scheme != "https" || !loopback.IsBrowserHost(u.Hostname()) {
-				http.Error(w, "pages of other sites may not attach here", http.StatusForbidden)
+				http.Error(w, "pages of other sites cannot attach to a session", http.StatusForbidden)
 				return
 			}
 		}

@@ -1,6 +1,6 @@
-// Package backend defines the daemon's types for a backend: the target of a call, its result, and its refusal. It has
-// no behaviour and is independent of the transport. pluginhost fills these types; link, session and tools use them. The
-// types of the HTTP interface itself are in proto/backendapi.
+// Package backend defines the daemon's types for a backend: the target of a call, its result, and its refusal. The
+// types are independent of the transport: pluginhost fills them, and link, session and tools use them. The types of the
+// HTTP interface itself are in proto/backendapi.
 package backend
 
 import (
@@ -24,8 +24,8 @@ type Target struct {
 // EmbeddedURL is the embedded backend's address before its ID is known. A link's backendUrl holds "embedded:<id>".
 const EmbeddedURL = "embedded:"
 
-// DisplayName returns a backend's address in a form for users, to whom "embedded:<id>" means nothing. It
-// returns "an unknown backend" if url is empty.
+// DisplayName returns a backend's address in a form for users, who would not understand "embedded:<id>". It returns "an
+// unknown backend" if url is empty.
 func DisplayName(url string) string {
 	if url == "" {
 		return "an unknown backend"
@@ -46,7 +46,7 @@ type DeviceCode struct {
 	VerificationURL string
 	ExpiresIn       time.Duration
 	PollInterval    time.Duration
-	// SignInWord is the word that the page requires for signing up or in; empty if it requires none, as with most
+	// SignInWord is the word that the page requires for signing up or in; empty if none is required, as with most
 	// backends.
 	SignInWord string
 }
@@ -64,7 +64,7 @@ type Token struct {
 	Account
 }
 
-// Account describes the account that a token belongs to.
+// Account describes the account of a token.
 type Account struct {
 	AccountID string
 	Tier      string
@@ -72,7 +72,7 @@ type Account struct {
 	// ExpiresAt is nil for tokens that never expire.
 	ExpiresAt *time.Time
 	// Email is the address with which the account's owner signs in; empty if unknown. It is shown only to the user who
-	// links this machine: it is never stored, logged or passed to an agent.
+	// links this machine, and never stored, logged or passed to an agent.
 	Email string
 }
 
@@ -95,7 +95,7 @@ type PasswordReset struct {
 	Browsers, Links, Passkeys int
 }
 
-// Values of Session.Transport and Session.Clock.
+// Values of Session.Transport.
 const (
 	TransportLocal   = "local"   // simulated by a process of the daemon, which keeps the log
 	TransportBrowser = "browser" // simulated by a page; the backend keeps the log
@@ -104,7 +104,7 @@ const (
 	ClockReal    = glasses.ClockReal    // Unix time
 )
 
-// Session is a session as reported by its owner: the backend owns a browser session, the daemon a local one.
+// Session is a session as reported by its host: the backend for a browser session, the daemon for a local one.
 type Session struct {
 	SessionID    string
 	Project      string
@@ -119,7 +119,7 @@ type Session struct {
 	ClosedAt     time.Time // zero while open
 	Apps, Pages  int
 	LastSeq      int64
-	Transport    string // TransportLocal, TransportBrowser, or the name of an added transport
+	Transport    string // TransportLocal, TransportBrowser, or the name of an adapter's transport
 	Clock        string // ClockVirtual or ClockReal
 	// NowMs is the session's time in milliseconds: virtual time since the session began, or Unix time.
 	NowMs int64
@@ -131,12 +131,12 @@ type Session struct {
 // version control ignores.
 type ProjectKey struct {
 	Key string
-	// Hint is the end of the key, by which users can tell keys apart.
+	// Hint is the end of the key, which helps users tell keys apart.
 	Hint      string
 	CreatedAt time.Time
 }
 
-// Health is what a backend reports about itself.
+// Health is the health that a backend reports.
 type Health struct {
 	OK                                       bool
 	Service, Version, Commit, BuiltAt, Phase string

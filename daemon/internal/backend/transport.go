@@ -32,20 +32,20 @@ func (t Transport) Offers(model string) bool {
 type TransportOpen struct {
 	SessionID   string
 	DeviceModel string
-	// Virtual selects virtual time, which starts at NowMs and moves only with sim.advance. Otherwise the machine's
-	// clock is used.
+	// Virtual selects virtual time, which starts at NowMs and moves only with sim.advance. Otherwise the glasses use
+	// the machine's clock.
 	Virtual bool
-	NowMs   int64 // the time on the session's clock, in ms
+	NowMs   int64 // time on the session's clock, in ms
 	// Snapshot is the saved state of the glasses; nil for new ones.
 	Snapshot *glasses.Snapshot
 	// FixturesDir is the absolute path of a directory with pictures and sounds. If it is empty, the simulator uses
 	// its own.
 	FixturesDir string
-	// Pace makes a simulated panel take as long as a real one for each picture.
+	// Pace makes a simulated panel take as long for each picture as a real one.
 	Pace bool
 	// Pair is the pair of real glasses. If it has no name, the adapter uses the only pair of this model in range.
 	Pair Pair
-	// AnyPair is set if the user did not choose Pair, so that another pair in range may be used while Pair is away.
+	// AnyPair is set if the user did not choose Pair. Another pair in range may then be used while Pair is away.
 	AnyPair bool
 	// Via selects the carrier of real glasses: bluez, browser or auto.
 	Via string
@@ -53,17 +53,17 @@ type TransportOpen struct {
 	OnHardware func(Hardware)
 }
 
-// Glasses is an attached pair of glasses. Send and Receive may each be called by one goroutine at a time, Close by any
-// number.
+// Glasses is an attached pair of glasses. Only one goroutine at a time may call Send, and only one Receive. Close may
+// be called concurrently.
 type Glasses interface {
-	// Send sends one frame without waiting for the glasses. It returns a *problem.Error if the glasses are gone, or so far
-	// behind that the frame was dropped.
+	// Send sends one frame without waiting for the glasses. It returns a *problem.Error if the glasses are detached, or
+	// so far behind that the frame was dropped.
 	Send(frame []byte, binary bool) error
 	// SetPanel sets how the panel of real glasses shows pictures, without waiting for the glasses. It returns the same
 	// errors as Send.
 	SetPanel(p PairPanel) error
 	// Receive waits for the next frame. It returns ctx's error, or a *problem.Error once the glasses are detached
-	// permanently and everything they sent has been received.
+	// permanently and all their frames have been received.
 	Receive(ctx context.Context) (frame []byte, binary bool, err error)
 	// Close detaches the glasses and waits until all their goroutines have stopped. It may be called more than once.
 	Close() error
@@ -73,32 +73,31 @@ type Glasses interface {
 type Pair struct {
 	// Name is the name that all parts of the pair advertise, e.g. "Even G1_27".
 	Name string `json:"name"`
-	// Addresses are the radios' addresses, by the key of the link, e.g. left.
+	// Addresses maps the key of a link, such as left, to the address of its radio.
 	Addresses map[string]string `json:"addresses,omitempty"`
 	PairPanel
 }
 
-// PairPanel describes the panel of a pair as the user described it. The zero value means that the vendor's documents
-// apply.
+// PairPanel is the user's description of a pair's panel. The zero value means that the panel matches the vendor's
+// documents.
 type PairPanel struct {
-	// Inverted is set if the panel lights the pixels of colour 0. Rows is the panel's height, or 0 for the model's
-	// height.
+	// Inverted is set if the panel lights the pixels of colour 0.
 	Inverted bool `json:"inverted,omitempty"`
 	Rows     int  `json:"rows,omitempty"`
 	// IsChecked is set once the user has confirmed a test picture.
 	IsChecked bool `json:"panelChecked,omitempty"`
 }
 
-// Hardware is the state of real glasses as known to their adapter.
+// Hardware is the state of real glasses, as far as their adapter has determined it.
 type Hardware struct {
 	// Pair has no name until a pair is chosen.
 	Pair    Pair
 	Carrier string // bluez or browser
 	Links   []HardwareLink
-	// Problem is the reason why the glasses cannot be connected, or nil.
+	// Problem is the reason why the glasses cannot be connected; nil if there is none.
 	Problem *problem.Error
-	// ConnectURL is the page on this computer that the user has to open in a browser, or "" if none. The page admits
-	// one browser, so the URL is shown to the user only and not logged.
+	// ConnectURL is the page on this computer that the user has to open in a browser; empty if none. The page admits
+	// one browser, so the URL is shown to the user only and never logged.
 	ConnectURL string
 	// Steps tell the user how to get the glasses ready.
 	Steps []string

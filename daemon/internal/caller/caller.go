@@ -26,12 +26,12 @@ type Caller struct {
 	Client string
 	// Version is that program's build version.
 	Version string
-	// Agent identifies the agent's process; empty for a terminal.
+	// Agent identifies the agent's process; empty for a call from a terminal.
 	Agent string
 	// Toolset selects the tools offered to the caller (internal/rendezvous); empty means all.
 	Toolset string
-	// IO is the caller's own process, which opens pages and reads and writes files for this caller's calls. It is nil
-	// if the process supports neither.
+	// IO is the caller's own process, which opens pages and reads and writes files on behalf of this caller. It is nil
+	// if the process supports none of this.
 	IO IO
 }
 
@@ -49,9 +49,9 @@ func (c Caller) Workspace() string {
 	return c.Cwd
 }
 
-// IsShared reports whether a directory usually contains several apps: it is the home directory, contains it, or is the
-// root of a file system. Programs that are not started from a shell run there. Such a directory is not an app's
-// directory.
+// IsShared reports whether a directory usually contains several apps: the home directory, a directory that contains it,
+// or the root of a file system. Programs that are not started from a shell run there. The daemon does not regard such a
+// directory as an app's directory.
 func IsShared(dir string) bool {
 	home, err := rendezvous.Home()
 	switch {
@@ -70,7 +70,7 @@ func IsShared(dir string) bool {
 	return false
 }
 
-// resolved returns a path with symbolic links resolved, like the working directories of callers.
+// resolved returns path with symbolic links resolved, as in the working directories of callers.
 func resolved(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -89,7 +89,8 @@ func From(ctx context.Context) Caller {
 	return c
 }
 
-// New returns a caller from a client's self-description, limited by the allow-list and bounds of internal/rendezvous.
+// New returns a caller from a client's description of itself, restricted to the allow-list and bounds of
+// internal/rendezvous.
 func New(env map[string]string, cwd, client, version string) Caller {
 	c := Caller{Env: map[string]string{}, Client: Printable(client), Version: Printable(version)}
 	for name, value := range env {

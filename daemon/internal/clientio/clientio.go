@@ -1,7 +1,6 @@
 // Package clientio lets the daemon open pages and use files through the client that made the call (internal/clientio).
-// It asks the client to connect when this is first needed, and sends it one request at a time. The daemon itself
-// neither opens pages nor touches files that a client names. The package does not know why anything is opened, read or
-// written.
+// It asks the client to connect on first use, and sends one request at a time. The daemon itself neither opens pages
+// nor touches files that a client names.
 package clientio
 
 import (
@@ -23,14 +22,14 @@ import (
 const (
 	// connectWait is the maximum time for a client to connect when asked.
 	connectWait = 10 * time.Second
-	// answerWait is the maximum duration of a request: a file may be on an unresponsive mount.
+	// answerWait is the maximum duration of a request, whose file may be on an unresponsive mount.
 	answerWait = 20 * time.Second
-	// idleWait is how long the connection of an agent's client may be idle before it is closed, so that the client's
-	// process can exit.
+	// idleWait is how long the connection of an agent's client may be idle before the daemon closes it, so that the
+	// client's process can exit.
 	idleWait = time.Minute
-	// maxConnections is the maximum number of connections that clients open without a request from the daemon.
+	// maxConnections is the maximum number of connections that clients open on their own initiative.
 	maxConnections = 64
-	// largeAnswer is the minimum size in bytes of a large request or response. maxLarge is the maximum number of
+	// largeAnswer is the size in bytes from which a request or response is large. maxLarge is the maximum number of
 	// large ones in progress for all clients together, because each is held in memory.
 	largeAnswer = 4 << 20
 	maxLarge    = 4
@@ -42,11 +41,11 @@ type Registry struct {
 
 	mu       sync.Mutex
 	expected map[string]*pendingConn // by token; a call is waiting for each
-	open     map[string]*conn        // by token; opened by clients without a request from the daemon
+	open     map[string]*conn        // by token; opened on the clients' own initiative
 }
 
-// pendingConn is a connection that a client was asked to open. The registry accepts it only while a call waits
-// for it; otherwise it would never be used or closed.
+// pendingConn is a connection that a client was asked to open. The registry accepts the connection only while a call
+// waits for it, because it would otherwise never be used or closed.
 type pendingConn struct {
 	conn chan *conn    // unbuffered
 	over chan struct{} // closed when the call stops waiting
@@ -57,7 +56,7 @@ func NewRegistry() *Registry {
 	return &Registry{large: make(chan struct{}, maxLarge), expected: map[string]*pendingConn{}, open: map[string]*conn{}}
 }
 
-// Lines are the lines of a connection.
+// Lines reads the lines of a connection.
 type Lines interface {
 	// Wait returns nil when there is data to read, or the error that ended the connection.
 	Wait() error
@@ -65,9 +64,9 @@ type Lines interface {
 	Next(max int) ([]byte, error)
 }
 
-// Serve serves a connection that began with the handshake h, until it ends. answer tells the client whether the
-// connection is accepted; after that the client's calls use the connection. Serve closes a connection on which data
-// arrives without a request. It reads no more than a response may contain.
+// Serve serves a connection that began with the handshake h, until it ends. It calls answer to tell the client whether
+// the connection is accepted; after that the client's calls use the connection. It closes the connection if data
+// arrives without a request, and reads no more than a response may contain.
 func (r *Registry) Serve(h clientio.Handshake, stream io.WriteCloser, lines Lines, answer func(taken bool) error) {
 	c := &conn{stream: stream, large: r.large, answers: make(chan []byte), closed: make(chan struct{})}
 	defer c.close()
@@ -103,8 +102,8 @@ func (r *Registry) Serve(h clientio.Handshake, stream io.WriteCloser, lines Line
 	}
 }
 
-// admit reports whether a connection is accepted, and returns the pending connection that a call is
-// waiting for, if any.
+// admit reports whether a connection is accepted. It also returns the pending connection that a call is waiting for, if
+// there is one.
 func (r *Registry) admit(h clientio.Handshake, c *conn) (waiting *pendingConn, taken bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,8 +140,8 @@ func (r *Registry) ForToken(token string) caller.IO {
 	return c
 }
 
-// ForStream returns a client that connects on request: ask sends it the token. The caller must close it together with
-// the stream.
+// ForStream returns a client that connects on request. It calls ask to send the client the token. The caller must close
+// the returned client together with the stream.
 func (r *Registry) ForStream(ask func(token string) error) *Client {
 	return NewClient(func(ctx context.Context) (*conn, error) { return r.requestConn(ctx, ask) })
 }
@@ -176,11 +175,11 @@ func (r *Registry) requestConn(ctx context.Context, ask func(token string) error
 var errSilent = &Error{Code: problem.CodeClientFilesUnavailable,
 	Message: "the client cannot read or write files: servicectl is not next to service-mcp, or is not allowed to run"}
 
-// Client connects when it is first needed, and reconnects after being idle. It is safe for concurrent use.
+// Client is a connection that opens on first use and again after being idle. It is safe for concurrent use.
 type Client struct {
 	connect func(context.Context) (*conn, error)
 
-	turn   chan struct{} // holds one token: its owner may use conn
+	turn   chan struct{} // holds one token, whose owner may use conn
 	conn   *conn
 	idle   *time.Timer
 	closed bool
@@ -219,7 +218,7 @@ func (c *Client) Do(ctx context.Context, r clientio.Request) (clientio.Response,
 	return answer, err
 }
 
-// closeIdle closes the connection unless a request is in progress.
+// closeIdle closes the connection if no request is in progress.
 func (c *Client) closeIdle() {
 	select {
 	case <-c.turn:
@@ -229,7 +228,7 @@ func (c *Client) closeIdle() {
 	}
 }
 
-// Close closes the connection, if there is one, after the current request.
+// Close closes the connection, if there is one, after the current request has finished.
 func (c *Client) Close() {
 	<-c.turn
 	defer func() { c.turn <- struct{}{} }()
@@ -249,7 +248,7 @@ type conn struct {
 	stream  io.WriteCloser
 	large   chan struct{}
 	answers chan []byte
-	due     atomic.Int64 // the maximum length of the expected response's line; 0 if none is expected
+	due     atomic.Int64 // maximum line length of the expected response; 0 if none is expected
 
 	turn sync.Mutex
 	last int64
@@ -317,8 +316,8 @@ func (c *conn) Do(ctx context.Context, r clientio.Request) (clientio.Response, e
 	return answer, nil
 }
 
-// decode parses the response to r. It parses entries only if they were requested, because an entry takes three bytes
-// on the wire and much more in memory.
+// decode parses the response to r. It parses entries only if r requested them, because an entry needs three bytes on
+// the wire and much more in memory.
 func decode(r clientio.Request, line []byte) (answer clientio.Response, err error) {
 	if r.Op == clientio.List {
 		err = json.Unmarshal(line, &answer)
@@ -353,7 +352,7 @@ func answerLimit(r clientio.Request) int {
 var errNoAnswer = &Error{Code: problem.CodeClientFilesUnavailable,
 	Message: "the client does not respond; the file may be on an unresponsive disk"}
 
-// closeError returns the error for a connection that ended during a request.
+// closeError returns the error of a request during which the connection ended.
 func (c *conn) closeError(ctx context.Context) error {
 	switch cause := context.Cause(ctx); {
 	case cause == nil:

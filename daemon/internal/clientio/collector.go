@@ -13,8 +13,8 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// Collector replaces a client whose process cannot write files. It collects the files for the response to the call.
-// It cannot read files. It is safe for concurrent use.
+// Collector replaces a client whose process cannot write files. It collects written files for the response to the call,
+// and cannot read files. It is safe for concurrent use.
 type Collector struct {
 	mu    sync.Mutex
 	files []Collected

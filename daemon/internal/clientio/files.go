@@ -15,8 +15,8 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// Error reports an operation that the client's process did not execute. It matches fs.ErrNotExist or fs.ErrExist
-// according to its code.
+// Error reports an operation that the client's process did not execute. Depending on its code, it matches
+// fs.ErrNotExist or fs.ErrExist.
 type Error struct {
 	Op, Path string
 	Code     string // CodeUnavailable, or one of internal/clientio
@@ -42,8 +42,8 @@ func IsUnavailable(err error) bool {
 	return errors.As(err, &e) && e.Code == problem.CodeClientFilesUnavailable
 }
 
-// Files provides access to a client's files, as its own process sees them. The zero value is for a client that does
-// not execute operations.
+// Files provides access to a client's files through the client's process. The zero value is for a client that executes
+// no operations.
 type Files struct {
 	io   caller.IO
 	root string
@@ -56,7 +56,7 @@ func FilesOf(who caller.Caller) Files { return Files{io: who.IO} }
 // cannot leave root, and symbolic links are not followed.
 func (f Files) In(root string) Files { return Files{io: f.io, root: root} }
 
-// Available reports whether the client's process executes file operations at all.
+// Available reports whether the client's process executes file operations.
 func (f Files) Available() bool { return f.io != nil }
 
 // Read reads a regular file of at most limit bytes.
@@ -80,9 +80,8 @@ func (f Files) Stat(ctx context.Context, path string) (clientio.Info, error) {
 	return *answer.Info, nil
 }
 
-// List returns at most clientio.MaxEntries entries of a directory, ordered by name. It does not trust the client's
-// response: the name of an entry must be a single path element, because the daemon joins it to a directory that it
-// must not leave.
+// List returns at most clientio.MaxEntries entries of a directory, ordered by name. List rejects a response with a name
+// that is not a single path element, because the daemon joins names to a directory that it must not leave.
 func (f Files) List(ctx context.Context, path string) ([]clientio.Entry, error) {
 	answer, err := f.do(ctx, clientio.Request{Op: clientio.List, Path: clientio.Path(path)})
 	if err != nil {
@@ -99,7 +98,7 @@ func isElement(name string) bool {
 	return name != "." && filepath.IsLocal(name) && name == filepath.Base(name) && !strings.ContainsRune(name, 0)
 }
 
-// Find reads the file called name in dir, or in the nearest directory above it that contains one. It returns
+// Find reads the file called name in dir or in the nearest parent directory that contains one. It returns
 // fs.ErrNotExist if there is none.
 func (f Files) Find(ctx context.Context, dir, name string, limit int64) (path string, data []byte, err error) {
 	answer, err := f.do(ctx, clientio.Request{Op: clientio.Find, Path: clientio.Path(dir), Name: clientio.Path(name),

@@ -1,7 +1,6 @@
-// Package codes stores the device codes issued to this install, so that completeAuthLink accepts no others and
-// continues after a restart of the daemon. run/codes.json contains keyed hashes of the codes, never the codes. The
-// address of a code's approval page can be decrypted only with the code. The package is independent of the backend
-// and the tools.
+// Package codes stores the device codes issued to this install. completeAuthLink accepts only these codes, also after a
+// restart of the daemon. run/codes.json contains keyed hashes of the codes, never the codes. The address of a code's
+// approval page can be decrypted only with the code.
 package codes
 
 import (
@@ -27,7 +26,7 @@ import (
 // FileName is the file's name inside the run directory.
 const FileName = "codes.json"
 
-// MaxWindow is the maximum time that a code is followed, even if the backend reports a longer validity.
+// MaxWindow is the maximum time that a code is polled, even if the backend reports a longer validity.
 const MaxWindow = 24 * time.Hour
 
 // Limits of the file. An entry is kept for keepAfter beyond the expiry of its code, so that a late call can report an
@@ -57,7 +56,7 @@ type Issued struct {
 	// Opened reports whether the page was opened in a browser, and Aborted whether an aborted wait was recorded. Only
 	// Update changes them.
 	Opened, Aborted bool
-	// Call is nil if it is unknown, too large, or has arguments that may contain a credential.
+	// Call is nil if the call is unknown, is too large, or has arguments that may contain a credential.
 	Call *Call
 }
 
@@ -96,8 +95,7 @@ func New(runDir string, now func() time.Time, log *slog.Logger) *Store {
 	return &Store{path: filepath.Join(runDir, FileName), now: now, log: log}
 }
 
-// Find returns the stored data of a code; ok is false if the code was not issued here or was
-// removed.
+// Find returns the stored data of a code. ok is false if the code was not issued here or has been removed.
 func (s *Store) Find(deviceCode string) (issued Issued, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +107,7 @@ func (s *Store) Find(deviceCode string) (issued Issued, ok bool, err error) {
 	return s.issued(s.file.Codes[i], deviceCode), true, nil
 }
 
-// Put stores a code or replaces its data. If there are too many codes, it removes the oldest.
+// Put stores a code or replaces its data. If the store is full, Put removes the oldest code.
 func (s *Store) Put(deviceCode string, issued Issued) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,8 +173,7 @@ func storableCall(c *Call) *Call {
 	return c
 }
 
-// isOver reports whether a code can be removed. Setting the clock back does not extend the life of
-// a code.
+// isOver reports whether a code can be removed. Setting the clock back does not extend a code's lifetime.
 func (s *Store) isOver(e entry) bool {
 	left := time.Unix(e.Expires, 0).Sub(s.now())
 	return left < -keepAfter || left > MaxWindow+time.Minute
@@ -234,8 +231,8 @@ func (s *Store) ensureKey() error {
 	return nil
 }
 
-// loadOnce reads the file once. An unusable file is replaced later; its codes are then unknown, which is
-// safe.
+// loadOnce reads the file once. It ignores an unusable file, which the next write replaces. Its codes are then unknown,
+// which is safe.
 func (s *Store) loadOnce() {
 	if s.loaded {
 		return

@@ -24,7 +24,7 @@ import (
 // FileName is the file's name inside the state directory.
 const FileName = "config.yaml"
 
-// DefaultIdleTimeout is how long a daemon that was started by a client keeps running while idle.
+// DefaultIdleTimeout is how long a daemon started by a client keeps running while idle.
 const DefaultIdleTimeout = 10 * time.Minute
 
 // maxURL is the maximum length of an address, in bytes.
@@ -33,7 +33,7 @@ const maxURL = 2 << 10
 // maxIdle is the maximum of idle_timeout, in seconds: 30 days.
 const maxIdle = 30 * 24 * 3600
 
-// The keys of config.yaml.
+// Keys of config.yaml.
 const (
 	keyBackend = "backend_url"
 	keyFixed   = "backend_fixed"
@@ -70,7 +70,7 @@ func invalid(source, key, why string) *problem.Error {
 		"Correct the setting in the message, then repeat the call.")
 }
 
-// parse parses config.yaml. Unknown keys and invalid values are errors, so that a misspelt setting is noticed.
+// parse parses config.yaml. It rejects unknown keys, so that misspelt settings are noticed, and invalid values.
 func parse(path string, data []byte) (*Config, error) {
 	bad := func(key, why string) (*Config, error) { return nil, invalid(path, key, why) }
 	v := viper.New()
@@ -133,13 +133,13 @@ func firstLine(err error) string {
 	return line
 }
 
-// The kinds of backend.
+// Kinds of backend.
 const (
 	KindEmbedded = "embedded"
 	KindRemote   = "remote"
 )
 
-// EmbeddedURL stands for the embedded backend. Settings accept it and "embedded".
+// EmbeddedURL represents the embedded backend. In settings it can also be written "embedded".
 const EmbeddedURL = "embedded:"
 
 // Sources of the backend setting, in order of precedence.
@@ -150,7 +150,7 @@ const (
 	ByDefault = "default"
 )
 
-// variable is the environment variable that overrides the backend for a shell's calls.
+// variable is the environment variable that selects the backend for a shell's calls.
 const variable = "SERVICE_BACKEND_URL"
 
 // Backend is the backend for a caller's calls.
@@ -163,9 +163,9 @@ type Backend struct {
 	ChosenBy string
 }
 
-// Backend returns the caller's backend: the backend set by its environment, config.yaml or the build, in this order,
-// or else the embedded one. It returns a *problem.Error if the variable is invalid, or if it sets another backend
-// although the backend is fixed.
+// Backend returns the backend set by the caller's environment, by config.yaml or by the build, in this order, or else
+// the embedded one. It returns a *problem.Error if the variable is invalid, or if it sets another backend although the
+// backend is fixed.
 func (c *Config) Backend(who caller.Caller) (Backend, error) {
 	own := c.own()
 	text := who.Env[variable]
@@ -184,7 +184,7 @@ func (c *Config) Backend(who caller.Caller) (Backend, error) {
 	return kindOf(checked, ByEnv), nil
 }
 
-// own returns the backend for calls whose environment sets none.
+// own returns the backend for calls whose environment does not select one.
 func (c *Config) own() Backend {
 	if c.BackendURL != "" {
 		return kindOf(c.BackendURL, ByConfig)

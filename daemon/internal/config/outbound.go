@@ -15,7 +15,8 @@ import (
 	"github.com/service-dev/service/internal/outbound"
 )
 
-// setOutbound sets a key for outgoing requests. Its errors do not quote a proxy, whose address may contain a password.
+// setOutbound sets a key for outgoing requests. Its errors do not quote a proxy's address, which may contain a
+// password.
 func (c *Config) setOutbound(key string, value any) error {
 	text, ok := value.(string)
 	if text = strings.TrimSpace(text); !ok || text == "" || len(text) > maxURL {
@@ -33,19 +34,19 @@ func (c *Config) setOutbound(key string, value any) error {
 		if !filepath.IsAbs(text) {
 			return errors.New("must be an absolute path")
 		}
-		c.Outbound.CAFile = text // not read here: an unusable file must fail the calls over HTTPS, not the daemon
+		c.Outbound.CAFile = text // not read here, because an unusable file must fail HTTPS calls, not the daemon
 	}
 	return nil
 }
 
-// Ignored is a caller's variable that would affect its calls but that the daemon does not use.
+// Ignored is a variable in a caller's environment that the daemon does not use, although the caller may expect it.
 type Ignored struct {
 	Name string
 	// Fix is the next step, as a sentence.
 	Fix string
 }
 
-// proxyVariables are the variables that set a proxy for HTTPS, in the order that programs read them.
+// proxyVariables are the variables that set a proxy for HTTPS, in the order in which programs check them.
 var proxyVariables = []string{"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}
 
 // IgnoredProxy returns the caller's proxy variable if the daemon does not use it for calls to a backend.
@@ -60,7 +61,7 @@ func (s *Store) IgnoredProxy(who caller.Caller, backend string) (Ignored, bool) 
 	theirs.HTTPSProxy = value
 	their := theirs.Proxy(u)
 	switch {
-	case their != nil && loopback.IsHost(their.Hostname()): // a sandbox's own proxy, of no use to the daemon
+	case their != nil && loopback.IsHost(their.Hostname()): // a sandbox's own proxy, which the daemon cannot use
 		return Ignored{}, false
 	case their != nil && (own == nil || outbound.DisplayProxy(own) != outbound.DisplayProxy(their)):
 		return Ignored{Name: name, Fix: s.set(keyProxy, name, withPlaceholder(their))}, true
@@ -105,7 +106,7 @@ func ownCertificates(system, name string) string {
 	return os.Getenv(name)
 }
 
-// firstSet returns the first variable that is not empty, and its value.
+// firstSet returns the first variable that is not empty and its value.
 func firstSet(who caller.Caller, names []string) (name, value string) {
 	for _, name := range names {
 		if value := who.Env[name]; value != "" {
@@ -115,10 +116,10 @@ func firstSet(who caller.Caller, names []string) (name, value string) {
 	return "", ""
 }
 
-// maxShown is the maximum length of a value that a text quotes, in bytes.
+// maxShown is the maximum length of a value quoted in a text, in bytes.
 const maxShown = 300
 
-// set returns a sentence that tells the user to set a key of config.yaml to the value of a variable.
+// set returns a sentence that tells the user to copy a variable's value to a key of config.yaml.
 func (s *Store) set(key, name, value string) string {
 	if len(value) > maxShown || strings.Contains(value, "'") || !isPrintable(value) {
 		return s.setToValueOf(key, name)

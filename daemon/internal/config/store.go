@@ -34,7 +34,7 @@ type Store struct {
 }
 
 // Open loads config.yaml; a missing or empty file means Default. It returns a *problem.Error if the file is unusable.
-// changed receives a value when the file may have changed (statefile.Watch); a nil channel disables this.
+// changed receives a value when the file may have changed (see statefile.Watch); it may be nil.
 func Open(dir string, changed <-chan struct{}, log *slog.Logger) (*Store, error) {
 	s := newStore(dir, changed, log)
 	return s, s.open()
@@ -64,8 +64,8 @@ func (s *Store) open() error {
 // Current returns the configuration in use.
 func (s *Store) Current() *Config { return s.current.Load() }
 
-// Problem returns the reason why the current file is not in use, or nil. While it is not nil, Current returns the
-// last valid configuration.
+// Problem returns the reason why the current file is not in use, or nil if it is in use. Without a usable file, Current
+// returns the last valid configuration.
 func (s *Store) Problem() error {
 	if p := s.refused.Load(); p != nil {
 		return p
@@ -76,7 +76,7 @@ func (s *Store) Problem() error {
 // Path returns the file's absolute path, even if the file does not exist.
 func (s *Store) Path() string { return s.path }
 
-// Serve follows the file until ctx ends. An invalid change leaves the configuration unchanged.
+// Serve follows changes to the file until ctx ends. An invalid file leaves the configuration unchanged.
 func (s *Store) Serve(ctx context.Context) error {
 	var pending <-chan loaded // a read that exceeded wait; the next read starts after it ends
 	rereading := false
@@ -138,7 +138,7 @@ func (s *Store) timeoutError() *problem.Error {
 type loaded struct {
 	config  *Config
 	refused *problem.Error
-	empty   bool // an editor or a full disk may have truncated the file, so the defaults are not applied
+	empty   bool // the file may have been truncated by an editor or a full disk, so the defaults are not applied
 }
 
 // load reads the file in a separate goroutine, because a read from a hanging mount may never return. Unlike the readers

@@ -1,5 +1,5 @@
-// Package consent stores the user's telemetry decision in the file consent. It does not know about events or the
-// other switches that stop an upload.
+// Package consent stores the user's telemetry decision in the file consent. Other packages handle events and the other
+// switches that prevent an upload.
 package consent
 
 import (
@@ -15,7 +15,7 @@ import (
 // State is the user's decision on telemetry.
 type State string
 
-// The possible contents of the file. Unreadable means that the decision cannot be determined.
+// Possible contents of the file. Unreadable means that the decision cannot be determined.
 const (
 	Accepted   State = "accepted"
 	Declined   State = "declined"
@@ -63,7 +63,7 @@ func (s *Store) Set(state State) error {
 	return statefile.Write(s.path, []byte(string(state)+"\n"))
 }
 
-// parse parses one of the three values, ignoring surrounding white space. An empty file is Unset.
+// parse returns the decision in data, ignoring surrounding white space. An empty file is Unset.
 func parse(data []byte) (State, error) {
 	switch state := State(strings.TrimSpace(string(data))); state {
 	case Accepted, Declined, Unset:

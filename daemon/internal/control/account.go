@@ -8,8 +8,8 @@ import (
 	api "github.com/service-dev/service/proto/control"
 )
 
-// whoami returns the stored verdict. It asks the backend first if the request requires it or if this link was never
-// verified.
+// whoami returns the identity with the stored verdict. It asks the backend first if the request requires it or if this
+// link was never verified.
 func (s *Server) whoami(ctx context.Context, r api.WhoamiRequest) (api.Identity, error) {
 	l := s.o.Daemon.Link(ctx)
 	if r.Refresh || l.Linked() && l.Verified.At.IsZero() {
@@ -28,7 +28,7 @@ func (s *Server) whoami(ctx context.Context, r api.WhoamiRequest) (api.Identity,
 	return out, nil
 }
 
-// verdict reports whether the token is valid. It returns nil if the backend was not reached.
+// verdict reports whether the token is valid. It returns nil if the backend did not answer.
 func verdict(l account.Link) *bool {
 	linked := l.Linked()
 	if linked && !l.Verified.OK {
@@ -37,7 +37,7 @@ func verdict(l account.Link) *bool {
 	return &linked
 }
 
-// optional returns nil for "", which is encoded as null.
+// optional returns a pointer to text, or nil for "", which is encoded as null.
 func optional(text string) *string {
 	if text == "" {
 		return nil

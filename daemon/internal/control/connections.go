@@ -16,8 +16,8 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// Limits bound the resources that clients can use in the daemon. One process may use half of each, so that a runaway
-// process leaves the rest to others. Zero values mean the defaults.
+// Limits bounds the resources of the daemon that clients can use. One process may use half of each, so that a runaway
+// process leaves the rest to others. Zero values select the defaults.
 type Limits struct {
 	// Connections is the maximum number of open connections; 256 by default, or fewer if the limit on open files is
 	// low. A new connection replaces an idle one.
@@ -26,8 +26,8 @@ type Limits struct {
 	Calls int
 }
 
-// reservedCalls is the number of calls reserved for diagnostics, so that they work under load. Above the limit,
-// refusalConnections may stay open for refusalTime each, so that their clients receive the reason.
+// reservedCalls is the number of calls reserved for diagnostics, so that they work under load. Above the limit on
+// connections, refusalConnections may stay open for refusalTime each, so that their clients receive the reason.
 const (
 	reservedCalls      = 16
 	refusalConnections = 16
@@ -37,27 +37,27 @@ const (
 // logInterval is the minimum interval between logged refusals, so that refused clients cannot fill the disk.
 const logInterval = 10 * time.Second
 
-// connLimiter counts connections and calls, and refuses those above the limits.
+// connLimiter counts connections and calls, and refuses any above the limits.
 type connLimiter struct {
 	process     func(net.Conn) int
 	log         *ratelog.Logger
 	limits      Limits
-	connections *limits.Usage // without refused ones
+	connections *limits.Usage // does not count refused connections
 	calls       *limits.Usage
 
 	mu      sync.Mutex
 	open    map[*limitedConn]struct{}
-	refused int // connections over the limit
+	refused int // connections above the limit
 }
 
 type limitedConn struct {
 	net.Conn
 	limiter *connLimiter
-	pid     int // 0 if the system does not report it
+	pid     int // 0 if unknown
 	once    sync.Once
 	calls   int
 	idle    time.Time      // when its last call ended
-	refuse  *problem.Error // why its calls other than diagnostics are refused
+	refuse  *problem.Error // why its calls are refused, except diagnostics; nil if they are served
 }
 
 func newConnLimiter(l Limits, log *slog.Logger) *connLimiter {
@@ -69,8 +69,9 @@ func newConnLimiter(l Limits, log *slog.Logger) *connLimiter {
 	}
 }
 
-// admit admits a connection, replacing an idle one if there are too many. If none are idle, the calls of the new
-// connection are refused with the reason. admit returns nil if there is no capacity even for that.
+// admit admits a connection, replacing an idle one if there are too many. If no connection is idle, admit keeps the new
+// one open for a short time to refuse its calls with the reason. It returns nil if there is no capacity for that
+// either.
 func (l *connLimiter) admit(conn net.Conn) *limitedConn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,7 +92,7 @@ func (l *connLimiter) admit(conn net.Conn) *limitedConn {
 	return l.addRefused(c)
 }
 
-// admitExhausted admits a connection although no file descriptor is left, so that the client receives the reason.
+// admitExhausted admits a connection after the descriptors ran out, so that the client receives the reason.
 func (l *connLimiter) admitExhausted(conn net.Conn) *limitedConn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,7 +138,7 @@ func (l *connLimiter) evict(pid int) bool {
 	return true
 }
 
-// remove stops tracking a connection; repeated calls do nothing. The caller holds mu.
+// remove stops tracking a connection. It may be called more than once. The caller holds mu.
 func (l *connLimiter) remove(c *limitedConn) {
 	c.once.Do(func() {
 		delete(l.open, c)
@@ -157,7 +158,8 @@ func (c *limitedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// begin counts a call of a connection, or returns the reason why it is refused. The caller must call end if it is not.
+// begin counts a call of a connection, or returns the reason why the call is refused. If it returns nil, the caller
+// must call end.
 func (l *connLimiter) begin(conn *limitedConn, isDiagnostic bool) error {
 	refused := l.beginCall(conn, isDiagnostic)
 	if refused == nil {

@@ -29,7 +29,7 @@ func (s *Server) withCaller(r *http.Request) (context.Context, error) {
 	return caller.With(r.Context(), who), nil
 }
 
-// errorOf converts any error of a component into the API's type.
+// errorOf converts an error of any component to the API's type.
 func errorOf(err error) *problem.Error {
 	if p := problem.From(err); p != nil {
 		return p
@@ -88,7 +88,7 @@ func pluginOf(p Plugin) api.Plugin {
 	}
 }
 
-// milliseconds returns the Unix time of t, and 0 for the zero time.
+// milliseconds returns the Unix time of t in milliseconds, or 0 for the zero time.
 func milliseconds(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

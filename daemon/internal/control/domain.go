@@ -12,9 +12,10 @@ import (
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
-// Daemon is what the control API reads and changes. The caller of every method is in its context (package caller).
+// Daemon is the part of the daemon that the control API reads and changes. The context of every method contains the
+// caller (package caller).
 type Daemon interface {
-	// The account link, from the point of view of the caller's backend.
+	// The account link, for the caller's backend.
 
 	// InstallID returns the anonymous id of this install.
 	InstallID() string
@@ -30,7 +31,7 @@ type Daemon interface {
 
 	// Begin issues a code. replace allows a live link of another account or backend to be replaced.
 	Begin(ctx context.Context, replace bool) (Attempt, error)
-	// Open opens the verification page for the caller. reason is why it was not opened.
+	// Open opens the verification page for the caller. reason explains why the page was not opened.
 	Open(ctx context.Context, url string) (opened bool, reason string)
 
 	// The telemetry decision.
@@ -42,19 +43,19 @@ type Daemon interface {
 	// Usage events and the first-run notice about them.
 
 	Telemetry(ctx context.Context) TelemetryStatus
-	// PurgeTelemetry erases recorded events on this machine and at the backends. The error concerns this machine only.
+	// PurgeTelemetry erases recorded events on this machine and at the backends. The error covers this machine only.
 	PurgeTelemetry(ctx context.Context) (TelemetryPurged, error)
-	// TakeNotice claims the notice for one response; ok is false if no notice is pending. Call done exactly once, with
-	// whether the response was sent.
+	// TakeNotice claims the notice for one response. ok is false if no notice is pending. The caller must call done
+	// exactly once; sent reports whether the response was sent.
 	TakeNotice(ctx context.Context) (text string, done func(sent bool), ok bool)
 
 	// Real glasses.
 
-	// KnownPairs returns the remembered and the connected pairs, most recently used first.
+	// KnownPairs returns the remembered and connected pairs, most recently used first.
 	KnownPairs() []KnownPair
-	// ScanPairs looks for pairs in range. It returns a *problem.Error or ctx's error on failure.
+	// ScanPairs looks for pairs in range. It returns a *problem.Error, or ctx's error.
 	ScanPairs(ctx context.Context, length time.Duration) ([]backend.FoundPair, error)
-	// CloseRealSessions closes the sessions with real glasses of the caller's directory and returns their ids.
+	// CloseRealSessions closes the sessions of the caller's directory that use real glasses, and returns their IDs.
 	CloseRealSessions(ctx context.Context) ([]string, error)
 	// ForgetPair forgets the pair with this name, ignoring case.
 	ForgetPair(name string) error
@@ -79,15 +80,15 @@ type Daemon interface {
 	Load() Load
 	Backend(ctx context.Context) Backend
 	Doctor(ctx context.Context) []Check
-	// HoldLocalSession ties a local session to its client. release closes the session; closing it again is not an
-	// error.
+	// HoldLocalSession ties a local session to its client. release closes the session and may be called for a closed
+	// one.
 	HoldLocalSession(id string) (release func(ctx context.Context) error)
 	// Stop starts the shutdown and returns immediately.
 	Stop()
 }
 
-// LoggedOut is the outcome of a logout. Was is false if there was no link. RevokeURL is the page on which the user can
-// revoke the token if the backend was not reached.
+// LoggedOut is the outcome of a logout. Was reports whether there was a link. RevokeURL is the page on which the user
+// can revoke the token if the backend was not reached.
 type LoggedOut struct {
 	Was, Revoked    bool
 	Path, RevokeURL string
@@ -106,13 +107,13 @@ type Catalogue interface {
 	Call(ctx context.Context, name string, args json.RawMessage, io tools.IO) tools.Result
 }
 
-// About describes a daemon; it does not change while it runs.
+// About describes a daemon. It does not change while the daemon runs.
 type About struct {
 	Version string
 	PID     int
 	Started time.Time
 	Managed bool
-	// SocketActivated is true if the sockets were created by the service manager.
+	// SocketActivated reports whether the service manager created the sockets.
 	SocketActivated bool
 	// Program is the path of the executable; empty if unknown.
 	Program string
@@ -121,24 +122,24 @@ type About struct {
 
 // Load is the current state of a daemon.
 type Load struct {
-	// MCPClients is the number of connected agents, Sessions of open sessions, and Polling of codes being polled.
+	// MCPClients, Sessions and Polling are the numbers of connected agents, open sessions and codes being polled.
 	MCPClients, Sessions, Polling int
 	// Replaced reports whether the executable at About.Program was replaced, so that a restart would run the new one.
 	Replaced bool
 	// ConfigProblem is the reason why the current config.yaml is not in use; empty if it is in use.
 	ConfigProblem string
-	// UnclearedGlasses lists the glasses that may still show a picture of a session that ended without clearing it.
+	// UnclearedGlasses lists the glasses that may still show a picture because a session ended without clearing it.
 	UnclearedGlasses []string
 }
 
-// Consent is a decision and its effect for the caller. DecidedBy names the switch that took effect.
+// Consent is a decision and its effect for the caller. DecidedBy names the switch that determined the effect.
 type Consent struct {
 	State         string
 	UploadAllowed bool
 	DecidedBy     string
 }
 
-// Backend is the backend that serves the caller. control.proto defines the values.
+// Backend is the caller's backend. Package proto/control defines the values.
 type Backend struct{ Kind, URL, ChosenBy, State, Detail, DashboardURL string }
 
 // Plugin is one adapter.
@@ -146,11 +147,11 @@ type Plugin struct {
 	Name, Path, State, Version, LastError string
 	PID, Restarts                         int
 	Verified                              bool
-	// Since is the last start, Crashed the last crash, and Resume the next start after a crash; each is zero if there is
-	// none.
+	// Since, Crashed and Resume are the times of the last start, the last crash and the next start after a crash. Each
+	// is zero if there is none.
 	Since, Crashed, Resume time.Time
-	// Set for an adapter that the user added: the time, the SHA-256 of its file in hexadecimal, its owner, and the
-	// adapter's display name.
+	// Added, SHA256 and the fields after it describe an adapter that the user added: when it was added, the hash of its
+	// file in hexadecimal, its owner, and its display name.
 	Added                time.Time
 	SHA256, Owner, Title string
 }

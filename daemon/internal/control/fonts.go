@@ -10,7 +10,6 @@ import (
 
 const maxFont = fonts.MaxFile
 
-// listFonts lists the fonts that the user added.
 func (s *Server) listFonts(context.Context, api.None) (api.Fonts, error) {
 	list := []api.Font{}
 	for _, f := range s.o.Fonts.List() {
@@ -19,13 +18,13 @@ func (s *Server) listFonts(context.Context, api.None) (api.Fonts, error) {
 	return api.Fonts{Fonts: list}, nil
 }
 
-// addFont adds the font in data.
+// addFont adds the font whose file is data.
 func (s *Server) addFont(ctx context.Context, data []byte) (api.FontAnswer, error) {
 	f, err := s.o.Fonts.Add(ctx, data)
 	return api.FontAnswer{Font: fontOf(f)}, err
 }
 
-// removeFont removes a font that was added.
+// removeFont removes a font that the user added.
 func (s *Server) removeFont(ctx context.Context, r api.NameRequest) (api.FontAnswer, error) {
 	f, err := s.o.Fonts.Remove(ctx, r.Name)
 	return api.FontAnswer{Font: fontOf(f)}, err

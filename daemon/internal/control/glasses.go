@@ -12,7 +12,7 @@ import (
 	api "github.com/service-dev/service/proto/control"
 )
 
-// KnownPair is a pair that is remembered or connected. SessionID is the session to which it is connected, if any.
+// KnownPair is a remembered or connected pair. SessionID is the session to which it is connected, if any.
 type KnownPair struct {
 	pairs.Known
 	SessionID string
@@ -21,8 +21,8 @@ type KnownPair struct {
 // maxScan is the maximum time in seconds to look for glasses.
 const maxScan = 60
 
-// listGlasses lists the remembered glasses and the glasses in range. It lists the remembered ones even if the search
-// fails.
+// listGlasses lists the remembered glasses and the glasses in range. If the search fails, it still lists the remembered
+// ones.
 func (s *Server) listGlasses(ctx context.Context, r api.GlassesRequest) (api.GlassesAnswer, error) {
 	if r.Seconds < 0 || r.Seconds > maxScan {
 		return api.GlassesAnswer{}, problem.New(problem.CodeInvalidRequest,
@@ -60,13 +60,12 @@ func (s *Server) listGlasses(ctx context.Context, r api.GlassesRequest) (api.Gla
 	return out, nil
 }
 
-// disconnectGlasses closes the sessions with real glasses of the caller's directory.
+// disconnectGlasses closes the sessions of the caller's directory that use real glasses.
 func (s *Server) disconnectGlasses(ctx context.Context, _ api.None) (api.Disconnected, error) {
 	ids, err := s.o.Daemon.CloseRealSessions(ctx)
 	return api.Disconnected{SessionIDs: append([]string{}, ids...)}, err
 }
 
-// forgetGlasses forgets a pair.
 func (s *Server) forgetGlasses(_ context.Context, r api.NameRequest) (api.None, error) {
 	return api.None{}, s.o.Daemon.ForgetPair(r.Name)
 }

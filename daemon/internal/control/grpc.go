@@ -12,8 +12,8 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// refuseGRPC answers a client that speaks gRPC, as servicectl did before this API. Such a client prints the message and
-// the fix hint of the error in the details of the status.
+// refuseGRPC responds to a client that uses gRPC, as older versions of servicectl do. Such a client prints the error in
+// the details of the status, with its message and fix hint.
 func (s *Server) refuseGRPC(w http.ResponseWriter, conn *limitedConn) {
 	const failedPrecondition = 9
 	s.conns.log.Warn("refused a control call", "code", problem.CodeProtocolMismatch, "pid", conn.pid)
@@ -32,7 +32,7 @@ func (s *Server) refuseGRPC(w http.ResponseWriter, conn *limitedConn) {
 	w.Header().Set("Grpc-Status-Details-Bin", base64.RawStdEncoding.EncodeToString(status))
 }
 
-// grpcHint returns the next step. An old servicectl cannot stop this daemon itself.
+// grpcHint returns the next step for an old servicectl, which cannot stop this daemon itself.
 func (s *Server) grpcHint() string {
 	end := "kill"
 	if runtime.GOOS == "windows" {
@@ -42,7 +42,7 @@ func (s *Server) grpcHint() string {
 		"with the installed version.", s.o.About.Version, end, s.o.About.PID)
 }
 
-// appendText appends a field of a protobuf message.
+// appendText appends a text field to a protobuf message.
 func appendText(message []byte, field protowire.Number, text string) []byte {
 	return protowire.AppendString(protowire.AppendTag(message, field, protowire.BytesType), text)
 }

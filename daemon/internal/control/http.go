@@ -24,7 +24,7 @@ type endpoint struct {
 	serve func(context.Context, *exchange) error
 }
 
-// unary returns the endpoint of a call with one answer.
+// unary returns the endpoint of a call with a single response.
 func unary[Q, A any](c api.Call[Q, A], handle func(context.Context, Q) (A, error)) endpoint {
 	return endpoint{c.Route, func(ctx context.Context, x *exchange) error {
 		var request Q
@@ -39,8 +39,8 @@ func unary[Q, A any](c api.Call[Q, A], handle func(context.Context, Q) (A, error
 	}}
 }
 
-// stream returns the endpoint of a call that is answered with lines. handle may call send from several goroutines, one
-// at a time.
+// stream returns the endpoint of a call that responds with lines. handle may call send from several goroutines, but not
+// concurrently.
 func stream[Q, A any](c api.Call[Q, A],
 	handle func(ctx context.Context, request Q, send func(A) error) error) endpoint {
 	return endpoint{c.Route, func(ctx context.Context, x *exchange) error {
@@ -52,7 +52,8 @@ func stream[Q, A any](c api.Call[Q, A],
 	}}
 }
 
-// upload returns the endpoint of a call whose body is a file. Of a longer file, handle gets limit+1 bytes.
+// upload returns the endpoint of a call whose body is a file. If the file exceeds limit, handle gets its first limit+1
+// bytes.
 func upload[A any](c api.Call[api.None, A], limit int64,
 	handle func(ctx context.Context, data []byte) (A, error)) endpoint {
 	return endpoint{c.Route, func(ctx context.Context, x *exchange) error {
@@ -61,7 +62,7 @@ func upload[A any](c api.Call[api.None, A], limit int64,
 			return err
 		}
 		if int64(len(data)) > limit {
-			x.startBody() // the server reads some of the rest before it answers
+			x.startBody() // the server reads part of the rest before it responds
 		}
 		answer, err := handle(ctx, data)
 		if err != nil {
@@ -71,7 +72,7 @@ func upload[A any](c api.Call[api.None, A], limit int64,
 	}}
 }
 
-// exchange is one request and its answer.
+// exchange is one request and its response.
 type exchange struct {
 	w         http.ResponseWriter
 	r         *http.Request
@@ -80,7 +81,8 @@ type exchange struct {
 	started   bool // the status was sent
 }
 
-// startBody starts the deadline of the body. It also ends the server's own reading of a body that is not used.
+// startBody starts the deadline for reading the body. The deadline also bounds how long the server reads a body that
+// the handler ignores.
 func (x *exchange) startBody() { _ = x.control.SetReadDeadline(time.Now().Add(x.deadlines.body)) }
 
 // read reads the body within its deadline.
@@ -98,7 +100,7 @@ func (x *exchange) read(body io.Reader) ([]byte, error) {
 	return data, nil
 }
 
-// decode reads the body as JSON. A request without a body leaves the zero value.
+// decode reads the body as JSON. Without a body, into keeps its zero value.
 func (x *exchange) decode(into any) error {
 	data, err := x.read(http.MaxBytesReader(x.w, x.r.Body, api.MaxBody))
 	if err != nil || len(data) == 0 {
@@ -111,7 +113,7 @@ func (x *exchange) decode(into any) error {
 	return nil
 }
 
-// answer sends the only answer of a call.
+// answer sends a call's only response.
 func (x *exchange) answer(status int, v any) error {
 	data, err := encode(v)
 	if err != nil {
@@ -127,7 +129,7 @@ func (x *exchange) answer(status int, v any) error {
 	return x.control.Flush() // before the connection counts as idle
 }
 
-// line sends one line of a stream. It returns an error if the client has disconnected or does not read.
+// line sends one line of a stream. It returns an error if the client has disconnected or has stopped reading.
 func (x *exchange) line(v any) error {
 	data, err := encode(v)
 	if err != nil {
@@ -148,8 +150,8 @@ func (x *exchange) start(mediaType string) {
 	x.w.Header().Set("Content-Type", mediaType)
 }
 
-// fail answers a call with its error: as the last line of a stream that has begun, otherwise with the status of its
-// code.
+// fail sends a call's error. In a stream that has begun, it is the last line; otherwise the response has the status of
+// the error's code.
 func (x *exchange) fail(err error) {
 	failure := api.Failure{Error: errorOf(err)}
 	if x.started {
@@ -163,7 +165,7 @@ func (x *exchange) fail(err error) {
 	_ = x.answer(status, failure)
 }
 
-// encode returns v as one line of JSON. Bytes that are not UTF-8 become U+FFFD.
+// encode returns v as one line of JSON. Invalid UTF-8 is replaced with U+FFFD.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -230,8 +232,8 @@ func (s *Server) find(r *http.Request) (endpoint, error) {
 		r.URL.Path), "Run `servicectl daemon restart` if the program is newer than the daemon.")
 }
 
-// run serves a request on behalf of its caller. It turns a panic into an error. The panic value may contain data of the
-// call, so only its type is logged.
+// run serves a request for its caller. It turns a panic into an error and logs only the type of the panic value, which
+// may contain data of the call.
 func (s *Server) run(e endpoint, x *exchange) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

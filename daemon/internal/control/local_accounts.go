@@ -7,7 +7,7 @@ import (
 	api "github.com/service-dev/service/proto/control"
 )
 
-// listAccounts lists the accounts of the embedded backend, or only the account with the given email address.
+// listAccounts lists the embedded backend's accounts, or only the account with the given email address.
 func (s *Server) listAccounts(ctx context.Context, r api.AccountsRequest) (api.Accounts, error) {
 	list, err := s.o.Daemon.LocalAccounts(ctx, r.Email)
 	out := make([]api.LocalAccount, len(list))

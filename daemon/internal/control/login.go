@@ -7,8 +7,8 @@ import (
 	api "github.com/service-dev/service/proto/control"
 )
 
-// login issues a code, sends it before the browser is opened, and sends the polls until the outcome. Polling ends when
-// the client disconnects.
+// login issues a code and sends it before the browser is opened. It then reports each poll until there is an outcome.
+// Polling ends when the client disconnects.
 func (s *Server) login(ctx context.Context, r api.LoginRequest, send func(api.LoginEvent) error) error {
 	attempt, err := s.o.Daemon.Begin(ctx, r.Replace)
 	if err != nil {

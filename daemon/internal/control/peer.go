@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// errOtherUser is returned for a process of another user, regardless of the socket's mode.
+// errOtherUser is returned for a process of another user, whatever the socket's mode.
 var errOtherUser = errors.New("the calling process belongs to another user")
 
-// CheckPeer returns an error if the peer of a Unix socket connection is not a process of this user. It is used for
-// every socket of the daemon.
+// CheckPeer returns an error unless the peer of a Unix socket connection is a process of this user. Every socket of the
+// daemon uses it.
 func CheckPeer(conn net.Conn) error {
 	uid, _, err := peerOfConn(conn)
 	if err != nil {

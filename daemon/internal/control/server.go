@@ -18,28 +18,28 @@ import (
 	api "github.com/service-dev/service/proto/control"
 )
 
-// maxHeaders is the maximum size of a request's headers in bytes, of which the caller takes most.
+// maxHeaders is the maximum size of a request's headers in bytes. Most of it is for the caller.
 const maxHeaders = api.MaxCaller + 16<<10
 
 // drain is how long calls may continue after ctx has ended.
 const drain = 2 * time.Second
 
-// deadlines bound how long a client may take. header is for a request's headers, body for its body, idle for the time
-// between requests, and write for reading one answer or line.
+// deadlines bounds how long a client may take: to send a request's headers and its body, to send the next request on an
+// idle connection, and to read one response or line.
 type deadlines struct{ header, body, idle, write time.Duration }
 
 var usualDeadlines = deadlines{header: 10 * time.Second, body: 30 * time.Second, idle: 10 * time.Minute,
 	write: time.Minute}
 
-// Options are the components that a Server calls. All except Limits are required.
+// Options holds the components that a Server calls. All except Limits are required.
 type Options struct {
 	About  About
 	Daemon Daemon
 	Tools  Catalogue
 	Fonts  *fontstore.Store
-	// ClientIO returns the process that executes a caller's operations, identified by its token; nil if there is none.
+	// ClientIO returns the process that executes the operations of the caller with this token, or nil if there is none.
 	ClientIO func(token string) caller.IO
-	// Limits limits the clients' use of resources; zero values mean the defaults.
+	// Limits bounds the clients' use of resources. Zero values select the defaults.
 	Limits Limits
 	Log    *slog.Logger
 	Now    func() time.Time
@@ -54,7 +54,7 @@ type Server struct {
 	stopping  chan struct{} // closed when Serve is asked to stop
 
 	mu       sync.Mutex
-	stopped  bool // no handler may start
+	stopped  bool // no further handler may start
 	handlers sync.WaitGroup
 }
 
@@ -73,7 +73,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// routes returns the handler of every route.
+// routes returns all routes with their handlers.
 func (s *Server) routes() []endpoint {
 	return []endpoint{
 		unary(api.GetVersion, s.version), unary(api.GetStatus, s.status), unary(api.RunDoctor, s.doctor),
@@ -103,7 +103,7 @@ func (s *Server) Calls() int64 {
 	return total
 }
 
-// Serve serves l until ctx ends, then briefly lets open calls finish. It closes l. Call it once.
+// Serve serves l until ctx ends, then waits briefly for calls in progress. It closes l. Call it once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -112,7 +112,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		Handler: http.HandlerFunc(s.serveHTTP), Protocols: protocols, MaxHeaderBytes: maxHeaders,
 		ReadHeaderTimeout: s.deadlines.header, IdleTimeout: s.deadlines.idle,
 		ConnContext: withConn,
-		ErrorLog:    log.New(io.Discard, "", 0), // it would contain clients' mistakes
+		ErrorLog:    log.New(io.Discard, "", 0), // it would contain errors of clients
 	}
 	var drained sync.WaitGroup
 	drained.Add(1)
@@ -120,7 +120,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		defer drained.Done()
 		close(s.stopping)
 		_ = l.Close()
-		for s.conns.evictIdle() { // Shutdown would wait for new connections without a request
+		for s.conns.evictIdle() { // Shutdown would wait for new connections that have not sent a request
 		}
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 		defer cancel()
@@ -144,7 +144,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// enter counts a running handler. It returns false if the server has stopped.
+// enter counts a running handler. It returns false once the server has stopped.
 func (s *Server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	api "github.com/service-dev/service/proto/control"
 )
 
-// version identifies the daemon and its protocols.
+// version returns the versions of the daemon and its protocols.
 func (s *Server) version(context.Context, api.None) (api.Version, error) {
 	return api.Version{
 		Version: s.o.About.Version, PID: s.o.About.PID,
@@ -15,7 +15,7 @@ func (s *Server) version(context.Context, api.None) (api.Version, error) {
 	}, nil
 }
 
-// status returns the daemon's status. It uses only data of this process.
+// status returns the daemon's status. It uses only data in memory.
 func (s *Server) status(ctx context.Context, _ api.None) (api.Status, error) {
 	a, now := s.o.About, s.o.Now()
 	b, load, consent := s.o.Daemon.Backend(ctx), s.o.Daemon.Load(), s.o.Daemon.Consent(ctx)
@@ -39,19 +39,16 @@ func (s *Server) listPlugins(context.Context, api.None) (api.Plugins, error) {
 	return api.Plugins{Plugins: pluginsOf(s.o.Daemon.Plugins())}, nil
 }
 
-// addPlugin adds an adapter that the user approved.
 func (s *Server) addPlugin(ctx context.Context, r api.AddPluginRequest) (api.PluginAnswer, error) {
 	p, err := s.o.Daemon.AddPlugin(ctx, string(r.Path), r.SHA256)
 	return api.PluginAnswer{Plugin: pluginOf(p)}, err
 }
 
-// removePlugin removes an added adapter.
 func (s *Server) removePlugin(ctx context.Context, r api.NameRequest) (api.PluginAnswer, error) {
 	p, err := s.o.Daemon.RemovePlugin(ctx, r.Name)
 	return api.PluginAnswer{Plugin: pluginOf(p)}, err
 }
 
-// doctor runs every check.
 func (s *Server) doctor(ctx context.Context, _ api.None) (api.Checks, error) {
 	checks := []api.Check{}
 	for _, c := range s.o.Daemon.Doctor(ctx) {
@@ -60,7 +57,7 @@ func (s *Server) doctor(ctx context.Context, _ api.None) (api.Checks, error) {
 	return api.Checks{Checks: checks}, nil
 }
 
-// stop starts the shutdown. The shutdown waits for calls in progress and therefore for this answer.
+// stop starts the shutdown. The shutdown waits for calls in progress, so this response is still sent.
 func (s *Server) stop(context.Context, api.None) (api.Stopped, error) {
 	s.o.Daemon.Stop()
 	return api.Stopped{PID: s.o.About.PID}, nil

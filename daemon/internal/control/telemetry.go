@@ -11,7 +11,7 @@ import (
 	api "github.com/service-dev/service/proto/control"
 )
 
-// TelemetryStatus is the state of telemetry; zero times mean never.
+// TelemetryStatus is the state of telemetry. A zero time means never.
 type TelemetryStatus struct {
 	Consent
 	LogFile, BackendURL, LastError string
@@ -20,14 +20,14 @@ type TelemetryStatus struct {
 	Bytes, Cap, Dropped            int64
 }
 
-// TelemetryPurged is the outcome of a purge. Backend is erased, nothing or failed; Err is set if it is failed.
+// TelemetryPurged is the outcome of a purge. Backend is erased, nothing or failed. Err is set only for failed.
 type TelemetryPurged struct {
 	Local, Waiting, Deleted int64
 	Backend                 string
 	Err                     error
 }
 
-// telemetry returns what is recorded, what would be uploaded, and which switch decides that.
+// telemetry returns the recorded events, the events to upload, and the switch that decides whether they are.
 func (s *Server) telemetry(ctx context.Context, _ api.None) (api.Telemetry, error) {
 	t := s.o.Daemon.Telemetry(ctx)
 	return api.Telemetry{
@@ -38,7 +38,7 @@ func (s *Server) telemetry(ctx context.Context, _ api.None) (api.Telemetry, erro
 	}, nil
 }
 
-// moment returns t in UTC, in milliseconds, and nil for the zero time.
+// moment returns t in UTC, rounded to milliseconds, or nil for the zero time.
 func moment(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -47,7 +47,7 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// purgeTelemetry erases recorded events. A backend that could not be reached is reported in the answer and not as an
+// purgeTelemetry erases recorded events. If a backend could not be reached, the response reports that instead of an
 // error, because everything else was erased.
 func (s *Server) purgeTelemetry(ctx context.Context, _ api.None) (api.Purged, error) {
 	p, err := s.o.Daemon.PurgeTelemetry(ctx)
@@ -76,7 +76,7 @@ func withBackendOutcome(p TelemetryPurged, err error) error {
 	return fmt.Errorf("%w; the backend erased all %d events", err, p.Deleted)
 }
 
-// sendWithNotice sends the result of a tool call, together with the first-run notice if it is pending and the client
+// sendWithNotice sends the result of a tool call. It adds the first-run notice if the notice is pending and the client
 // prints it. If the client disconnects before the result is sent, the notice stays pending.
 func (s *Server) sendWithNotice(ctx context.Context, prints bool, result tools.Result,
 	send func(api.ToolEvent) error) error {

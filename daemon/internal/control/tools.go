@@ -21,7 +21,6 @@ func (s *Server) listTools(context.Context, api.None) (api.Tools, error) {
 	return api.Tools{Tools: list}, nil
 }
 
-// callTool calls one tool on behalf of the client, as an agent would.
 func (s *Server) callTool(ctx context.Context, r api.ToolRequest, send func(api.ToolEvent) error) error {
 	var sending sync.Mutex // a tool may report progress from its own goroutine
 	progress := func(done, total float64, message string) {
@@ -38,7 +37,7 @@ func (s *Server) callTool(ctx context.Context, r api.ToolRequest, send func(api.
 	return s.sendWithNotice(ctx, r.PrintsNotice, result, send)
 }
 
-// arguments returns the arguments of a tool; absent ones are {}.
+// arguments returns the arguments of a tool, or {} if there are none.
 func arguments(args json.RawMessage) json.RawMessage {
 	if len(args) == 0 {
 		return json.RawMessage("{}")
@@ -46,8 +45,8 @@ func arguments(args json.RawMessage) json.RawMessage {
 	return args
 }
 
-// openSession starts a session that lasts as long as the stream. Otherwise the session of a killed client would stay
-// open and keep the daemon running.
+// openSession starts a session that ends with the stream. Otherwise the session of a killed client would stay open and
+// keep the daemon running.
 func (s *Server) openSession(ctx context.Context, r api.SessionRequest, send func(api.ToolEvent) error) error {
 	result := s.o.Tools.Call(ctx, toolStartLocal, arguments(r.Arguments),
 		tools.IO{Progress: func(float64, float64, string) {}})
@@ -76,7 +75,7 @@ func (s *Server) openSession(ctx context.Context, r api.SessionRequest, send fun
 // toolStartLocal is the name of the tool that starts local sessions.
 const toolStartLocal = "startLocalSimulation"
 
-// createdSession returns the id of the session that a call of toolStartLocal created, or "".
+// createdSession returns the ID of the session that a call of toolStartLocal created, or "" if the call failed.
 func createdSession(result tools.Result) string {
 	var answer struct{ Status, SessionID string }
 	if result.IsError || json.Unmarshal(result.Structured, &answer) != nil || answer.Status != "active" {

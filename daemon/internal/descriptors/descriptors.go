@@ -1,6 +1,5 @@
-// Package descriptors keeps the daemon within its limit on open files. It computes how many connections are
-// possible, and reserves one descriptor so that a client above that number still receives the reason for its
-// refusal.
+// Package descriptors keeps the daemon within its limit on open files. It computes how many connections are possible.
+// It also reserves one descriptor, so that a client above that number still receives the reason for its refusal.
 package descriptors
 
 import (
@@ -10,14 +9,15 @@ import (
 	"time"
 )
 
-// own is the number of descriptors that the daemon itself needs: state, log, adapters, and the connections of apps.
+// own is the number of descriptors that the daemon itself needs for state files, the log, adapters and the connections
+// of apps.
 const own = 40
 
-// fewest is the minimum number of connections, whatever the limit.
+// fewest is the minimum number of connections, regardless of the limit.
 const fewest = 4
 
-// Share returns how many connections a socket may have: usual, or percent of the descriptors that remain under the
-// limit on open files, whichever is less.
+// Share returns how many connections a socket may have. This is the smaller of usual and percent of the descriptors
+// that remain under the limit on open files.
 func Share(usual, percent int) int { return share(limit(), usual, percent) }
 
 func share(limit, usual, percent int) int {
@@ -40,7 +40,7 @@ func NewReserve() *Reserve {
 	return r
 }
 
-// Fill reserves a descriptor again if the reserved one was used and one is free.
+// Fill reserves a descriptor again if the reserved one was used and another is free.
 func (r *Reserve) Fill() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,18 +53,18 @@ func (r *Reserve) fill() {
 	}
 }
 
-// deadliner is a listener whose Accept can have a deadline.
+// deadliner is a listener that supports a deadline for Accept.
 type deadliner interface {
 	SetDeadline(time.Time) error
 }
 
-// acceptWait is how long to wait for the connection for which the reserve is used. There may be none, because the
-// system fails an accept before it checks for a connection.
+// acceptWait is how long Accept of a Reserve waits for a connection. There may be none, because an accept without a
+// free descriptor fails before the system checks for a connection.
 const acceptWait = 50 * time.Millisecond
 
 // Accept uses the reserve to accept a connection after an accept failed with err because no descriptor was free. It
-// returns nil if err has another cause or if no client is waiting. Fill reserves a descriptor again once the
-// connection is closed.
+// returns nil if err has another cause or if no client is waiting. After the connection is closed, Fill reserves a
+// descriptor again.
 func (r *Reserve) Accept(l net.Listener, err error) net.Conn {
 	bounded, ok := l.(deadliner)
 	if !ok || !Exhausted(err) {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// limit returns 0, because the number of handles is limited only by memory.
+// limit returns 0, because only memory limits the number of handles.
 func limit() int { return 0 }
 
 // wsaEMFILE is the Winsock error for too many open sockets.

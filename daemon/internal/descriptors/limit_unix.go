@@ -15,7 +15,7 @@ func limit() int {
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r) != nil {
 		return 0
 	}
-	if r.Cur > math.MaxInt32 { // unlimited, whichever integer type the system uses
+	if r.Cur > math.MaxInt32 { // unlimited, for any integer type that the system uses
 		return math.MaxInt32
 	}
 	return int(r.Cur)

@@ -1,5 +1,5 @@
-// Package fontstore stores the font files that the user adds to this machine in the subdirectory fonts of the
-// state directory. Programs that draw local sessions use them for characters that the built-in fonts lack.
+// Package fontstore stores the font files that the user adds to this machine, in the subdirectory fonts of the state
+// directory. Programs that draw local sessions use these fonts for characters that the built-in fonts lack.
 package fontstore
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// Dir is the name of the subdirectory of the state directory. indexName is the file in it that lists the fonts; all
-// other files are fonts, named by their hash.
+// Dir is the name of the subdirectory of the state directory. Its file indexName lists the fonts; all other files are
+// fonts, named by their hash.
 const (
 	Dir       = "fonts"
 	indexName = "fonts.json"
@@ -37,14 +37,13 @@ const (
 	unreadableIndex = indexName + ".corrupt-"
 )
 
-// Font is a font that the user added.
 type Font struct {
 	Name   string `json:"name"`
 	SHA256 string `json:"sha256"`
 	Weight int    `json:"weight"`
 	Italic bool   `json:"italic"`
 	Bytes  int64  `json:"bytes"`
-	// Problem is the reason why the font is not used; empty if it is used.
+	// Problem is the reason why the font is not used; empty if the font is used.
 	Problem string `json:"-"`
 }
 
@@ -53,7 +52,7 @@ type index struct {
 	Fonts []Font `json:"fonts"`
 }
 
-// Options configure a Store.
+// Options configures a Store.
 type Options struct {
 	// StateDir is the state directory.
 	StateDir string
@@ -63,8 +62,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Store holds the added fonts. It is safe for concurrent use. A process must have only one, because its drawing code
-// has one list of fonts.
+// Store holds the added fonts. It is safe for concurrent use. A process must have only one Store, because its drawing
+// code has one list of fonts.
 type Store struct {
 	o   Options
 	dir string
@@ -73,10 +72,10 @@ type Store struct {
 	list []Font
 
 	failedMu sync.Mutex
-	failed   map[string]error // by hash: why drawing ignores a font
+	failed   map[string]error // why the drawing code ignores a font, by hash
 }
 
-// Open reads the list and passes it to the drawing code. A list that cannot be used is rebuilt from the files.
+// Open reads the list and passes it to the drawing code. It rebuilds an unusable list from the files.
 func Open(o Options) *Store {
 	s := &Store{o: o, dir: filepath.Join(o.StateDir, Dir), failed: map[string]error{}}
 	if list, err := s.read(); err != nil {
@@ -89,8 +88,8 @@ func Open(o Options) *Store {
 	return s
 }
 
-// rebuild creates the list from the intact font files. It overwrites a missing or corrupt list, but not one
-// that could not be read, which may become readable again.
+// rebuild creates the list from the intact font files. It replaces a missing or corrupt list. It does not replace a
+// list that could not be read, because the list may become readable again.
 func (s *Store) rebuild(cause error) {
 	s.list = s.wholeFonts()
 	isMissing := errors.Is(cause, fs.ErrNotExist)
@@ -136,7 +135,7 @@ func isHash(name string) bool {
 	return err == nil && len(hash) == 32
 }
 
-// wholeFonts returns the fonts whose files are intact, in the order the files were written.
+// wholeFonts returns the fonts whose files are intact, in the order in which the files were written.
 func (s *Store) wholeFonts() []Font {
 	entries, _ := os.ReadDir(s.dir)
 	written := map[string]time.Time{}
@@ -184,7 +183,7 @@ func (s *Store) find(hash string) int {
 	return slices.IndexFunc(s.list, func(f Font) bool { return f.SHA256 == hash })
 }
 
-// List returns the fonts in the order they were added, with any problems of their files.
+// List returns the fonts in the order in which they were added, including problems of their files.
 func (s *Store) List() []Font {
 	s.mu.Lock()
 	list := slices.Clone(s.list)

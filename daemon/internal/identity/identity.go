@@ -1,5 +1,5 @@
 // Package identity stores the anonymous install ID in install.json, together with the times of the first-run notice and
-// the version that ran last. The ID is created at the first start and never changes. The package must not know
+// the version that ran last. The ID is created at the first start and never changes. The package must not depend on
 // accounts, because the ID is never tied to one.
 package identity
 
@@ -23,7 +23,7 @@ import (
 // FileName is the file's name inside the state directory.
 const FileName = "install.json"
 
-// lockName is the name of the file that is locked while install.json changes.
+// lockName is the name of the file that is locked while install.json is changed.
 const lockName = "install.lock"
 
 // maxFile is the maximum size of the file, in bytes.
@@ -34,15 +34,15 @@ type Install struct {
 	path string
 	id   string
 	lock *statefile.Lock // held while the file is changed
-	// noticed caches the results of NoticeShownAt, by Audience, once they are known; it is never reset.
+	// noticed caches the results of NoticeShownAt, by Audience. A result never changes once it is known.
 	noticed sync.Map
 }
 
 // Open reads the install ID, or creates it at the first start. Concurrent first starts use the same ID. If the file
-// cannot be parsed, Open logs that, renames the file to install.json.corrupt-<time> and creates a new ID.
+// cannot be parsed, Open logs the error, renames the file to install.json.corrupt-<time> and creates a new ID.
 func Open(dir string, now time.Time, log *slog.Logger) (*Install, error) {
 	path := filepath.Join(dir, FileName)
-	for range 3 { // another process may create or rename the file in between
+	for range 3 { // another process may create or rename the file between the two steps
 		data, err := statefile.Read(path, maxFile)
 		if errors.Is(err, fs.ErrNotExist) {
 			if err := create(path); err != nil && !errors.Is(err, fs.ErrExist) {

@@ -8,21 +8,21 @@ import (
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
-// The fields of install.json in addition to the id. Other fields are kept.
+// fieldVersion is the field of install.json for the version that ran last. Unknown fields of the file are kept.
 const fieldVersion = "lastVersion"
 
 // Audience is a channel for the first-run notice. Its value is the name of the field that stores when the notice was
 // shown, in RFC 3339.
 type Audience string
 
-// The audiences. Each sees the notice once.
+// Audiences of the notice. Each sees the notice once.
 const (
 	Agents   Audience = "noticeShownAt"   // in a response to an agent
 	Terminal Audience = "noticePrintedAt" // on a terminal
 )
 
-// NoticeShownAt returns when an audience saw the first-run notice. It returns the zero time if it did not, or if the
-// time cannot be read. It considers what other processes of the same install wrote.
+// NoticeShownAt returns when an audience saw the first-run notice. It returns the zero time if the audience has not
+// seen the notice or the time cannot be read. It considers notices shown by other processes of the same install.
 func (i *Install) NoticeShownAt(to Audience) time.Time {
 	if at, ok := i.noticed.Load(to); ok {
 		return at.(time.Time)

@@ -1,5 +1,5 @@
-// Package limits bounds what clients use of the daemon: connections and calls, in total and per process, so that a
-// runaway process leaves the rest to others. Both sockets of the daemon use it.
+// Package limits bounds the connections and calls of clients, in total and per process, so that a runaway process
+// leaves the rest to others. Both sockets of the daemon use it.
 package limits
 
 import (
@@ -17,7 +17,7 @@ type Usage struct {
 	processes map[int]int
 }
 
-// New returns a Usage that admits all uses in total, and own uses of one process. A limit of 0 means no limit.
+// New returns a Usage that admits at most all uses in total and own uses by one process. A limit of 0 means no limit.
 func New(all, own int) *Usage { return &Usage{all: all, own: own, processes: map[int]int{}} }
 
 // Excess is the limit that a use would exceed. PID is the process that reached its own limit, or 0 if the limit of all
@@ -29,7 +29,7 @@ func (e *Excess) OfProcess(resource string) string {
 	return fmt.Sprintf("process %d reached its limit of %d %s", e.PID, e.Limit, resource)
 }
 
-// Acquire counts a use by process pid, which is 0 if unknown. The caller must call Release if it returns nil. extra is
+// Acquire counts a use by process pid, which is 0 if unknown. If it returns nil, the caller must call Release. extra is
 // added to both limits.
 func (u *Usage) Acquire(pid, extra int) *Excess {
 	u.mu.Lock()
@@ -56,7 +56,7 @@ func (u *Usage) Release(pid, n int) {
 	}
 }
 
-// Counts returns the number of current uses, and of all uses since the start.
+// Counts returns the number of current uses and the number of all uses since the start.
 func (u *Usage) Counts() (used int, started int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -15,7 +15,7 @@ func (m *Manager) record(who caller.Caller, event string, fields map[string]any)
 func (m *Manager) initiated(who caller.Caller) { m.record(who, telemetry.LoginInitiated, nil) }
 
 // completed records an outcome of a flow. It is called a second time if a wait was aborted and the code was decided
-// later. polling_aborted is recorded once for each code. The caller must not hold m.mu.
+// later. It records polling_aborted once for each code. The caller must not hold m.mu.
 func (m *Manager) completed(f *flow, outcome string) {
 	switch outcome {
 	case telemetry.OutcomeSuccess:
@@ -40,7 +40,7 @@ func (m *Manager) recordExpired(flows []*flow) {
 	}
 }
 
-// takeExpired removes the flows whose codes have expired, and returns the ones without an outcome.
+// takeExpired removes the flows whose codes have expired, and returns the flows without an outcome.
 func (m *Manager) takeExpired() (expired []*flow) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -21,9 +21,9 @@ type flow struct {
 	code    backend.DeviceCode
 	target  backend.Target
 	expires time.Time
-	// the caller that requested the code; its telemetry opt-outs apply to the flow's events
+	// who is the caller that requested the code. The caller's telemetry opt-outs apply to the flow's events.
 	who caller.Caller
-	// exclusive flows belong to a login: other callers do not join them, and they end with the login.
+	// exclusive is set for the flow of a login: other callers do not join the flow, and it ends with the login.
 	exclusive bool
 	// replace allows the login to replace a live link to another account or backend.
 	replace bool
@@ -36,7 +36,7 @@ type flow struct {
 	intervalRaised bool // the backend raised the interval because its clock showed that a poll was too early
 	polling        bool
 	stop           context.CancelFunc
-	answerLost     bool          // a response was lost that may have contained the approval
+	answerLost     bool          // a lost response may have contained the approval
 	polled         chan struct{} // closed after each poll
 	finished       time.Time
 	end            *result
@@ -47,8 +47,8 @@ type flow struct {
 	opened         bool // the page was opened in a browser
 }
 
-// result is the outcome of one run of polls. Its fields are set before done is closed and never change afterwards, so
-// that a waiter gets the result of its own run even if the flow was restarted.
+// result is the outcome of one run of polls. Its fields are set before done is closed and never change afterwards. A
+// waiter thus gets the result of its own run even if the flow was restarted.
 type result struct {
 	done    chan struct{}
 	outcome Outcome
@@ -86,7 +86,7 @@ func (f *flow) isOver(now time.Time) bool {
 	return now.Sub(f.finished) > remember
 }
 
-// bounded clamps w to the documented bounds.
+// bounded returns w clamped to the documented bounds.
 func (w Wait) bounded() Wait {
 	if w.Max == 0 {
 		w.Max = DefaultWait
@@ -100,8 +100,8 @@ func (w Wait) bounded() Wait {
 }
 
 // Complete waits for the approval of a code. It starts polling the code, or joins the running poller. When ctx ends,
-// the call ends and the polling continues. Complete keeps outcomes for later calls. It returns a *problem.Error or
-// ctx's error on failure.
+// the call ends and the polling continues. Complete keeps outcomes for later calls. It returns a *problem.Error, or
+// ctx's error.
 func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode string, wait Wait) (Outcome, error) {
 	wait = wait.bounded()
 	if deviceCode == "" || len(deviceCode) > maxDeviceCode {
@@ -122,7 +122,7 @@ func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode st
 		out, err = m.await(ctx, f, start, wait)
 	}
 	if err != nil && m.pending(f) {
-		m.completed(f, telemetry.OutcomePollingAborted) // unless a later call or poll has another outcome
+		m.completed(f, telemetry.OutcomePollingAborted) // a later call or poll may record another outcome
 	}
 	if err == nil && out.File.Written && m.Accounts.For(out.BackendURL).State == account.NotLinked {
 		return Outcome{}, unknownCode() // the code created a link that has since been logged out
@@ -130,7 +130,7 @@ func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode st
 	return out, err
 }
 
-// openFor opens the page of a code for a call that waits for the code, within the call's time limit.
+// openFor opens a code's page for a call that waits for the code, within the call's time limit.
 func (m *Manager) openFor(ctx context.Context, deviceCode string, wait Wait) {
 	if wait.OpenPage == nil {
 		return
@@ -150,8 +150,8 @@ func (m *Manager) pending(f *flow) bool {
 // maxDeviceCode is the maximum length of a device code, in bytes.
 const maxDeviceCode = 512
 
-// flowOf returns the flow of a code. It refuses a code that was not issued to this install without asking a
-// backend, because the code may belong to another user, whose account its approval would link here.
+// flowOf returns the flow of a code. If the code was not issued to this install, flowOf refuses it without asking a
+// backend. Such a code may belong to another user, whose account its approval would link here.
 func (m *Manager) flowOf(who caller.Caller, deviceCode string) (*flow, error) {
 	m.mu.Lock()
 	f := m.flows[deviceCode]
@@ -207,8 +207,8 @@ func (m *Manager) callerAt(who caller.Caller, cwd, backendURL string) caller.Cal
 	return who
 }
 
-// remember stores a code so that it survives a restart of the daemon. If that fails, the code works until the daemon
-// exits.
+// remember stores a code, so that it survives a restart of the daemon. If storing fails, the code works until the
+// daemon exits.
 func (m *Manager) remember(code Code, gated GatedCall) {
 	err := m.Codes.Put(code.DeviceCode.DeviceCode, codes.Issued{
 		Backend: code.BackendURL, Expires: m.Now().Add(code.ExpiresIn), Page: code.VerificationURL,
@@ -226,9 +226,9 @@ func (m *Manager) updateCode(f *flow, change func(*codes.Issued)) {
 	}
 }
 
-// OpenPage calls open with the approval page of a device code and returns its result. It returns false without
-// calling open if the code cannot be used, if the page is being opened, or if the page was opened before and again
-// is false.
+// OpenPage calls open with the approval page of a device code and returns its result. It returns false without calling
+// open in three cases: the code cannot be used, its page is being opened, or its page was opened before and again is
+// false.
 func (m *Manager) OpenPage(deviceCode string, again bool, open func(page string) bool) bool {
 	m.mu.Lock()
 	f := m.flows[deviceCode]
@@ -250,8 +250,8 @@ func (m *Manager) OpenPage(deviceCode string, again bool, open func(page string)
 	return opened
 }
 
-// await waits for the outcome and reports each poll. It returns at the latest when the caller's time limit,
-// counted from start, is reached.
+// await waits for the outcome and reports each poll. It returns when the caller's time limit, counted from start, is
+// reached.
 func (m *Manager) await(ctx context.Context, f *flow, start time.Time, wait Wait) (Outcome, error) {
 	limit := time.NewTimer(wait.Max - m.Now().Sub(start))
 	defer limit.Stop()
@@ -281,7 +281,7 @@ func (m *Manager) await(ctx context.Context, f *flow, start time.Time, wait Wait
 	}
 }
 
-// heartbeat is the maximum time between two progress reports to a waiter, which needs a report at least every 20 s.
+// heartbeat is the maximum time between two progress reports to a waiter. Waiters need a report at least every 20 s.
 const heartbeat = 15 * time.Second
 
 func closed(c <-chan struct{}) bool {
@@ -303,8 +303,8 @@ type Attempt struct {
 // Code returns the code to show to the user.
 func (a *Attempt) Code() Code { return a.code }
 
-// Wait polls until there is an outcome or the code can no longer be approved; wait.Max does not apply. If ctx
-// ends first, the polling stops and no link is created afterwards.
+// Wait polls until there is an outcome or the code can no longer be approved. It ignores wait.Max. If ctx ends first,
+// the polling stops and no link is created afterwards.
 func (a *Attempt) Wait(ctx context.Context, wait Wait) (Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		a.m.abort(a.f)
@@ -327,7 +327,7 @@ func (a *Attempt) Wait(ctx context.Context, wait Wait) (Outcome, error) {
 	return Outcome{}, err
 }
 
-// abort permanently ends a login's flow and, unless the flow has an outcome, cancels its code.
+// abort ends a login's flow permanently and cancels its code if the flow has no outcome.
 func (m *Manager) abort(f *flow) {
 	m.mu.Lock()
 	if f.polling && !f.saving {

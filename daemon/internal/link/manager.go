@@ -26,7 +26,7 @@ type IssuedCodes interface {
 	Remove(deviceCode string) error
 }
 
-// Options are the components of a Manager. Codes, Log and Now may be nil. Without Codes, a code does not survive a
+// Options holds the components of a Manager. Codes, Log and Now may be nil. Without Codes, a code does not survive a
 // restart of the daemon.
 type Options struct {
 	Backend   Backend
@@ -43,21 +43,21 @@ const (
 	scope = "account_full"
 	// remember is how long a code's outcome is kept.
 	remember = 15 * time.Minute
-	// maxFlows is the maximum number of remembered codes. Above it, the oldest code that is not being polled is
-	// removed.
+	// maxFlows is the maximum number of remembered codes. Above this number, the oldest code that is not being polled
+	// is removed.
 	maxFlows = 256
 	// maxPolling is the maximum number of codes that are polled at the same time.
 	maxPolling = 64
-	// verifyTimeout is the time limit of Verify. maxReverify is how often it starts at most, because the link may be
-	// replaced in the meantime.
+	// verifyTimeout is the time limit of Verify. maxReverify is the maximum number of its attempts, because the link
+	// may be replaced while it is verified.
 	verifyTimeout = 12 * time.Second
 	maxReverify   = 2
 )
 
-// Manager runs every device-code flow of the daemon. Serve must run: it owns the polling.
+// Manager runs every device-code flow of the daemon. Serve must be running, because it owns the polling.
 type Manager struct {
 	Options
-	asking sync.Mutex // held while a code is issued, so that concurrent callers share it
+	asking sync.Mutex // held while a code is issued, so that concurrent callers share the code
 	saving sync.Mutex // held while deciding whether an approval may replace the link
 
 	mu      sync.Mutex
@@ -93,8 +93,8 @@ func (noCodes) Put(string, codes.Issued) error           { return nil }
 func (noCodes) Update(string, func(*codes.Issued)) error { return nil }
 func (noCodes) Remove(string) error                      { return nil }
 
-// Serve ends the waits of flows that another program's link makes unnecessary. When ctx ends, it stops the polling,
-// waits for the pollers to finish and cancels the codes of unfinished logins.
+// Serve ends flows that are unnecessary because another program has created a link. When ctx ends, it stops the
+// polling, waits for the pollers to finish and cancels the codes of unfinished logins.
 func (m *Manager) Serve(ctx context.Context) error {
 	changes := m.Accounts.Watch(ctx)
 	for ctx.Err() == nil {
@@ -122,7 +122,8 @@ func (m *Manager) Polling() int {
 	return m.polling
 }
 
-// Target returns the caller's backend and credential: the token if that backend issued it, otherwise the install ID.
+// Target returns the caller's backend and credential. The credential is the token if that backend issued it, and the
+// install ID otherwise.
 func (m *Manager) Target(ctx context.Context, who caller.Caller) (backend.Target, account.Link, error) {
 	address, err := m.addressOf(who)
 	if err != nil {
@@ -131,7 +132,7 @@ func (m *Manager) Target(ctx context.Context, who caller.Caller) (backend.Target
 	target := backend.Target{BaseURL: address, InstallID: m.InstallID, Requester: requester(who)}
 	l := m.Accounts.For(address)
 	if l.Linked() && address == backend.EmbeddedURL {
-		// Only the ID that the embedded backend reports shows whether the token belongs to it.
+		// Only the ID that the embedded backend reports shows whether it issued the token.
 		if target.BaseURL, err = m.backendIDAt(ctx, address); err != nil {
 			return backend.Target{}, account.Link{}, err
 		}
@@ -210,8 +211,8 @@ func (m *Manager) verify(ctx context.Context, target backend.Target) (backend.Ac
 	return a, nil
 }
 
-// Ask returns the live code of the target's backend and stores the call that needs it. If there is no code, probe
-// makes the call, and the backend's refusal contains one.
+// Ask returns the live code of the target's backend and stores the call that needs the code. If there is no code, Ask
+// calls probe, and the backend's refusal contains a code.
 func (m *Manager) Ask(ctx context.Context, target backend.Target, gated GatedCall,
 	probe func(context.Context) error) (Code, error) {
 	m.asking.Lock()
@@ -257,8 +258,8 @@ func (m *Manager) refusedWith(ctx context.Context, target backend.Target, err er
 	return backend.DeviceCode{}, err
 }
 
-// Start issues a code for a login. replace means that the user allows it to replace a live link to another account or
-// backend. Without it, a login at another backend is refused immediately.
+// Start issues a code for a login. If replace is set, the user allows the login to replace a live link to another
+// account or backend. Otherwise, a login at another backend is refused immediately.
 func (m *Manager) Start(ctx context.Context, who caller.Caller, replace bool) (*Attempt, error) {
 	address, err := m.addressOf(who)
 	if err != nil {
@@ -327,7 +328,7 @@ func (m *Manager) keep(f *flow) (expired []*flow) {
 
 // drop removes a flow, and appends it to expired if it has no outcome yet.
 func (m *Manager) drop(code string, f *flow, expired []*flow) []*flow {
-	if f.finished.IsZero() { // shown to the user, but no call waited for its outcome
+	if f.finished.IsZero() { // the user saw the code, but no call waited for its outcome
 		f.finished = m.Now()
 		expired = append(expired, f)
 	}
@@ -338,7 +339,7 @@ func (m *Manager) drop(code string, f *flow, expired []*flow) []*flow {
 	return expired
 }
 
-// codeOf returns a flow's code as shown to the user. The caller holds m.mu.
+// codeOf returns a flow's code in the form shown to the user. The caller holds m.mu.
 func (m *Manager) codeOf(f *flow) Code {
 	c := Code{DeviceCode: f.code, BackendURL: f.target.BaseURL,
 		Replaces: account.Link{State: account.NotLinked}}

@@ -4,8 +4,7 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// refused ends a flow with the problem that follows from the backend's response p. failed is the number of consecutive
-// failed polls.
+// refused ends a flow because of the backend's response p. failed is the number of consecutive failed polls.
 func (m *Manager) refused(f *flow, p *problem.Error, failed int) {
 	m.mu.Lock()
 	f.count++
@@ -46,13 +45,13 @@ func (m *Manager) setOutcome(f *flow, out Outcome, problem *problem.Error) *resu
 
 // announce records how a flow ended, then wakes its waiters.
 func (m *Manager) announce(f *flow, end *result, word string) {
-	// a stopping daemon leaves the code to its successor
+	// A stopping daemon leaves the code to the next one.
 	if !f.exclusive && !isRestartable(end.err) && asProblem(end.err).Code != problem.CodePollingAborted {
 		if err := m.Codes.Remove(f.code.DeviceCode); err != nil {
 			m.Log.Warn("failed to remove a used device code", "err", err)
 		}
 	}
-	// Recorded before the waiters wake, so that they can already see it.
+	// Record the outcome first, so that waiters see it when they wake.
 	m.completed(f, word)
 	close(end.done)
 }

@@ -14,7 +14,7 @@ const (
 	maxFailureGap = 8 * time.Second
 )
 
-// backendInterval returns the interval for the backend's d: 5 s if it is missing or too short, at most 600 s.
+// backendInterval clamps the interval d that the backend requested: 5 s if it is missing or too short, at most 600 s.
 func backendInterval(d time.Duration) time.Duration {
 	if d < time.Second {
 		return DefaultInterval
@@ -22,9 +22,9 @@ func backendInterval(d time.Duration) time.Duration {
 	return min(d, MaxWait)
 }
 
-// pollGap returns the time until the next poll by this machine's clock, which may run faster than the backend's clock:
-// slightly more than the interval, and considerably more once the backend found a poll too early. That way, one
-// increase suffices for a clock that is up to 30 % fast.
+// pollGap returns the time until the next poll. It is slightly longer than the interval, because this machine's clock
+// may run faster than the backend's. After the backend has found a poll too early, it is considerably longer, so that
+// one increase suffices for a clock that is up to 30 % fast.
 func (f *flow) pollGap() time.Duration {
 	if f.intervalRaised {
 		return f.interval + f.interval*35/100

@@ -13,7 +13,7 @@ import (
 
 const (
 	// maxFailures is the number of consecutive failures after which polling ends because the backend is unreachable.
-	// With the gaps of pace.go, that takes 30 s.
+	// With the gaps of pace.go, this takes 30 s.
 	maxFailures = 6
 	// unreachableAfter is the maximum duration of a series of slow failures; pollTimeout is the maximum duration of a
 	// single poll.
@@ -38,7 +38,7 @@ func (m *Manager) ensurePolling(f *flow, interval time.Duration) error {
 
 // startPoller starts the poller. The caller holds m.mu.
 func (m *Manager) startPoller(f *flow, interval time.Duration, restarted bool) error {
-	if restarted { // the network failed, not the code, so the next waiter may restart the flow
+	if restarted { // the network failed, not the code, so a waiter may restart the flow
 		f.finished, f.end = time.Time{}, newResult()
 	}
 	if !f.finished.IsZero() {
@@ -70,7 +70,7 @@ func (m *Manager) poll(ctx context.Context, f *flow) {
 		}
 		answer, err := m.ask(ctx, f, since.Add(unreachableAfter))
 		if m.stopped(ctx, f, err == nil && answer.Token != nil) {
-			if err == nil && answer.Token != nil { // the token arrived too late, and no one else has it
+			if err == nil && answer.Token != nil { // the token arrived after the deadline, and no other program has it
 				m.Revoke(context.WithoutCancel(ctx), account.Link{
 					AuthToken: account.Secret(answer.Token.AuthToken), BackendURL: f.target.BaseURL,
 				})
@@ -109,16 +109,16 @@ func (m *Manager) poll(ctx context.Context, f *flow) {
 	}
 }
 
-// ask makes one poll, at the latest until until. It makes the call as the caller that requested the code, because the
-// hint in an error depends on that caller's variables.
+// ask makes one poll, which ends at until at the latest. It makes the call for the caller that requested the code,
+// because the hint in an error depends on that caller's variables.
 func (m *Manager) ask(ctx context.Context, f *flow, until time.Time) (backend.Poll, error) {
 	ctx, cancel := context.WithTimeout(caller.With(ctx, f.who), min(max(until.Sub(m.Now()), time.Second), pollTimeout))
 	defer cancel()
 	return m.Backend.PollDeviceToken(ctx, f.target, f.code.DeviceCode)
 }
 
-// stopped reports whether the polling was stopped. If token is set, this is the last chance to stop before the link
-// is saved.
+// stopped reports whether the polling was stopped. If token is set, a token was received, and this is the last chance
+// to stop before the link is saved.
 func (m *Manager) stopped(ctx context.Context, f *flow, token bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -148,8 +148,8 @@ func (m *Manager) notifyWaiters(f *flow, note string) {
 	f.polled = make(chan struct{})
 }
 
-// saveLink saves the link. Waiters get the outcome once the file is written and the token verified. Without the user's
-// consent, a live link to another account or backend is kept and the new token is revoked.
+// saveLink saves the link. Waiters get the outcome once the file is written and the token is verified. Without the
+// user's consent, saveLink keeps a live link to another account or backend and revokes the new token.
 func (m *Manager) saveLink(ctx context.Context, f *flow, t backend.Token) {
 	m.saving.Lock()
 	defer m.saving.Unlock()
@@ -182,7 +182,7 @@ func (m *Manager) saveLink(ctx context.Context, f *flow, t backend.Token) {
 	m.finish(f, out, nil, telemetry.OutcomeSuccess)
 }
 
-// save makes l the link. It revokes the replaced token once the file no longer contains that token.
+// save makes l the current link. It revokes the replaced token once the file no longer contains it.
 func (m *Manager) save(ctx context.Context, l account.Link) (file AuthFile, revokeURL string) {
 	before := m.current()
 	file = AuthFile{Path: m.Accounts.Path(), Written: true}

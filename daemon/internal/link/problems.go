@@ -12,8 +12,9 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// expired, unknownCode and a denial have no fix hint, because the next step depends on the interface; for agents,
-// the table of package problem contains it. If the backend became unreachable, the hint is from the latest poll.
+// The problems of an expired, an unknown and a denied code have no fix hint, because the next step depends on the
+// interface. For agents, the table of package problem contains the hints. If the backend became unreachable, the hint
+// is the latest poll's.
 
 func expired() *problem.Error {
 	return &problem.Error{
@@ -77,11 +78,12 @@ func invalidAddress(err error) *problem.Error {
 	return problem.New(problem.CodeInvalidConfig, err.Error(), "Correct the address of the backend, or unset it.")
 }
 
-// outcomeOf returns the problem and the telemetry outcome of a flow that ends with the backend's response p. failed
-// is the number of consecutive failed polls. answerLost reports whether the response to an earlier poll was lost.
+// outcomeOf returns the problem and the telemetry outcome of a flow that ends because of the backend's response p.
+// failed is the number of consecutive failed polls. answerLost reports whether the response to an earlier poll was
+// lost.
 func outcomeOf(p *problem.Error, failed int, answerLost bool) (*problem.Error, string) {
 	switch {
-	case p.Code == problem.CodeAuthRequired: // the embedded backend that issued the code was replaced by a new one
+	case p.Code == problem.CodeAuthRequired: // a new embedded backend replaced the one that issued the code
 		return unknownCode(), telemetry.OutcomeCodeExpired
 	case p.Code == problem.CodeUnknownDeviceCode && answerLost:
 		return &problem.Error{
@@ -119,14 +121,14 @@ func attempts(n int) string {
 	return fmt.Sprintf("%d attempts", n)
 }
 
-// isTransient reports whether repeating a poll may help: there was no response, a gateway failed, or there were too
-// many requests.
+// isTransient reports whether repeating a poll may help: no response arrived, a gateway failed, or there were too many
+// requests.
 func isTransient(p *problem.Error) bool {
 	return p.Code == problem.CodeBackendUnreachable || p.Code == problem.CodeAdapterUnavailable ||
 		p.HTTPStatus >= http.StatusInternalServerError || p.HTTPStatus == http.StatusTooManyRequests
 }
 
-// isRestartable reports whether a flow that ended with err may be polled again, because the network failed and not
+// isRestartable reports whether a flow that ended with err may be polled again, because the network failed rather than
 // the code.
 func isRestartable(err error) bool {
 	return err != nil && asProblem(err).Code == problem.CodeBackendUnreachable

@@ -10,11 +10,11 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// Limits of revoking a token that is no longer needed.
+// Limits on revoking tokens that are no longer needed.
 const (
 	// revokeWait is how long the user waits for the revocation.
 	revokeWait = 3 * time.Second
-	// maxRevoking is the maximum number of tokens kept for further attempts.
+	// maxRevoking is the maximum number of tokens kept for retries.
 	maxRevoking     = 16
 	firstRevokeWait = 5 * time.Second
 	maxRevokeWait   = 5 * time.Minute
@@ -23,9 +23,9 @@ const (
 // dashboardPath is the path of the page on which users revoke links.
 const dashboardPath = "/account"
 
-// Revoke asks the backend of a replaced or deleted link to revoke its token, for at most revokeWait. If that fails, it
-// keeps the token in memory, retries until the daemon exits, and returns the page on which the user can revoke the
-// token. It returns "" if no revocation is outstanding.
+// Revoke asks the backend of a replaced or deleted link to revoke its token, for at most revokeWait. If that fails,
+// Revoke keeps the token in memory, retries until the daemon exits, and returns the page on which the user can revoke
+// the token. Otherwise it returns "".
 func (m *Manager) Revoke(ctx context.Context, l account.Link) (page string) {
 	if l.AuthToken == "" || l.State == account.Revoked || l.State == account.Expired {
 		return ""
@@ -83,7 +83,7 @@ func (m *Manager) keepRevoking(target backend.Target) {
 	})
 }
 
-// revokeUnsaved revokes a link that could not be written, before the daemon stops. The link could not be used or
+// revokeUnsaved revokes a link that could not be written before the daemon stops, because the link cannot be used or
 // revoked later.
 func (m *Manager) revokeUnsaved() {
 	if l, ok := m.Accounts.Unsaved(); ok {
@@ -106,7 +106,7 @@ func (m *Manager) dashboardOf(ctx context.Context, backendURL string) string {
 	return address + dashboardPath
 }
 
-// current returns the link, whichever backend issued it.
+// current returns the link, regardless of the backend that issued it.
 func (m *Manager) current() account.Link {
 	l := m.Accounts.For("")
 	if l.State == account.OtherBackend {
@@ -115,9 +115,9 @@ func (m *Manager) current() account.Link {
 	return l
 }
 
-// conflictingLink returns the live link, if any, that linking an account at a backend would replace. An empty accountID
-// means that the account is not known yet. It asks the link's own backend whether the link is still valid, because a
-// revoked link does not conflict.
+// conflictingLink returns the live link that linking an account at a backend would replace; ok is false if there is
+// none. An empty accountID means that the account is unknown. conflictingLink asks the link's backend whether the link
+// is still valid, because a revoked link does not conflict.
 func (m *Manager) conflictingLink(ctx context.Context, issuer, accountID string) (l account.Link, ok bool) {
 	l = m.Accounts.For(issuer)
 	if l.State != account.OtherBackend && (accountID == "" || l.AccountID == accountID) {
@@ -133,7 +133,7 @@ func (m *Manager) conflictingLink(ctx context.Context, issuer, accountID string)
 	return l, l.Linked()
 }
 
-// conflictingLinkAt returns the live link, if any, unless the backend at address issued it.
+// conflictingLinkAt returns the live link if another backend than the one at address issued it.
 func (m *Manager) conflictingLinkAt(ctx context.Context, address string) (account.Link, bool) {
 	if m.Accounts.For(address).State != account.OtherBackend {
 		return account.Link{}, false

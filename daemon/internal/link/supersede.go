@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// verifyLinkTimeout is the timeout for asking a backend whether it accepts a link saved by another program.
+	// verifyLinkTimeout is the timeout for verifying a link that another program saved.
 	verifyLinkTimeout = 5 * time.Second
 	// cancelTimeout is the timeout for cancelling an abandoned code.
 	cancelTimeout = 5 * time.Second
 )
 
-// supersedeAll ends every flow whose backend now has a live link. Each link is verified once and concurrently, so that
-// a backend that does not respond does not delay the others.
+// supersedeAll ends every flow whose backend now has a live link. It verifies each link once and all of them
+// concurrently, so that a backend that does not respond does not delay the others.
 func (m *Manager) supersedeAll(ctx context.Context) {
 	m.mu.Lock()
 	open := map[string][]*flow{} // by the backend's address
@@ -43,11 +43,11 @@ func (m *Manager) supersedeAll(ctx context.Context) {
 }
 
 // supersedable reports whether another link makes the flow unnecessary: the flow has no outcome yet, and its own token
-// is not being saved. A login is never superseded, because the user requested it. The caller holds m.mu.
+// is not being saved. A login is not superseded, because the user requested it. The caller holds m.mu.
 func (f *flow) supersedable() bool { return f.finished.IsZero() && !f.saving && !f.exclusive }
 
-// supersede ends a flow with success if auth.json contains a link that the flow's backend accepts, whichever program
-// wrote it.
+// supersede ends a flow with success if auth.json contains a link that the flow's backend accepts, regardless of the
+// program that wrote it.
 func (m *Manager) supersede(ctx context.Context, f *flow) {
 	m.mu.Lock()
 	open := f.supersedable()
@@ -82,12 +82,12 @@ func (m *Manager) verifiedLinkAt(ctx context.Context, address string) (account.L
 		return account.Link{}, false
 	}
 	verified := m.Accounts.For(issuer)
-	// If the link was replaced in the meantime, that change is reported separately.
+	// If the link was replaced in the meantime, a separate notification reports that change.
 	return verified, verified.Linked() && verified.AuthToken == l.AuthToken
 }
 
-// finishWith ends a flow with a link that another flow or program saved, and cancels the flow's code. It does
-// nothing if the flow got an outcome or a token in the meantime.
+// finishWith ends a flow with a link that another flow or program saved, and cancels the flow's code. It does nothing
+// if the flow has received an outcome or a token in the meantime.
 func (m *Manager) finishWith(f *flow, l account.Link) {
 	m.mu.Lock()
 	if !f.supersedable() {
@@ -102,7 +102,7 @@ func (m *Manager) finishWith(f *flow, l account.Link) {
 	m.cancelCode(f)
 }
 
-// fileOf reports whether auth.json contains the link.
+// fileOf reports whether auth.json contains the current link.
 func (m *Manager) fileOf(l account.Link) AuthFile {
 	file := AuthFile{Path: m.Accounts.Path(), Written: true}
 	if _, unsaved := m.Accounts.Unsaved(); unsaved {
@@ -111,7 +111,7 @@ func (m *Manager) fileOf(l account.Link) AuthFile {
 	return file
 }
 
-// cancelCode asks the backend, in the background, to cancel the code of an abandoned flow. The code's page then reports
+// cancelCode asks the backend to cancel the code of an abandoned flow, without waiting. The code's page then reports
 // that the request was cancelled, and a poll in progress creates no token.
 func (m *Manager) cancelCode(f *flow) {
 	m.mu.Lock()
@@ -123,8 +123,8 @@ func (m *Manager) cancelCode(f *flow) {
 	m.pollers.Go(func() { m.requestCancel(f) })
 }
 
-// cancelLogins cancels the codes of logins that the stopping daemon interrupts, because they will not be polled
-// again, and waits for the responses. Agents' codes are kept for the next daemon.
+// cancelLogins cancels the codes of logins that the stopping daemon interrupts, because no one will poll them again. It
+// waits for the responses. Agents' codes are kept for the next daemon.
 func (m *Manager) cancelLogins() {
 	m.mu.Lock()
 	var open []*flow

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 )
 
-// Backend is the part of an adapter that the flow needs. Its methods return a *problem.Error on failure.
+// Backend is the part of an adapter that a flow uses. Its methods return a *problem.Error on failure.
 type Backend interface {
 	IssueDeviceCode(ctx context.Context, target backend.Target, scope string) (backend.DeviceCode, error)
 	PollDeviceToken(ctx context.Context, target backend.Target, deviceCode string) (backend.Poll, error)
@@ -18,7 +18,7 @@ type Backend interface {
 	// never used.
 	CancelDeviceCode(ctx context.Context, target backend.Target, deviceCode string) error
 	Account(ctx context.Context, target backend.Target) (backend.Account, error)
-	// RevokeLink revokes the target's own bearer token.
+	// RevokeLink revokes the target's bearer token.
 	RevokeLink(ctx context.Context, target backend.Target) error
 	// Embedded returns the embedded backend, starting it if necessary.
 	Embedded(ctx context.Context) (id, baseURL string, err error)
@@ -29,7 +29,7 @@ type Recorder interface {
 	Record(ctx context.Context, event string, fields map[string]any)
 }
 
-// Defaults and limits of a wait. They apply to one call and not to the validity of its code.
+// Defaults and limits of a wait. They apply to one call, not to the validity of its code.
 const (
 	DefaultWait     = 600 * time.Second
 	MaxWait         = 600 * time.Second
@@ -40,8 +40,7 @@ const (
 // DefaultWindow is the validity of a code for which the backend reports none.
 const DefaultWindow = 600 * time.Second
 
-// GatedCall is the call that needed a code. This package does not interpret it; package tools repeats it once the code
-// is approved.
+// GatedCall is the call that needed a code. Package tools repeats it once the code is approved.
 type GatedCall struct {
 	Tool   string
 	Args   json.RawMessage
@@ -60,11 +59,9 @@ type Code struct {
 // PollEvent reports a poll after which the code is still pending.
 type PollEvent struct {
 	PollCount int
-	// Remaining is how much longer this caller waits for the user, which is at most until the code
-	// expires.
+	// Remaining is how much longer this caller waits for the user. It never exceeds the code's remaining validity.
 	Remaining time.Duration
-	// Note describes an unusual event, e.g. that the backend cannot be reached and polling continues; otherwise it is
-	// empty.
+	// Note describes an unusual event, e.g. that the backend cannot be reached; empty otherwise.
 	Note string
 }
 
@@ -72,12 +69,12 @@ type PollEvent struct {
 type Wait struct {
 	// Max is capped at 600 s and raised to 1 s; 0 means 600 s.
 	Max time.Duration
-	// Interval is clamped to 1..30 s; 0 means 5 s. A longer interval of the backend takes precedence.
+	// Interval is clamped to 1..30 s; 0 means 5 s. A longer interval requested by the backend takes precedence.
 	Interval time.Duration
 	// OnPoll is called after each poll, on the waiter's goroutine; it may be nil.
 	OnPoll func(PollEvent)
-	// OpenPage opens the page of the code in the caller's browser and reports whether it succeeded; it may be nil. It
-	// is called if the page has not been opened yet.
+	// OpenPage opens the page of the code in the caller's browser and reports whether it succeeded. It is called only
+	// if the page has not been opened yet. It may be nil.
 	OpenPage func(ctx context.Context, page string) bool
 }
 
@@ -95,11 +92,11 @@ type Outcome struct {
 	// RevokeURL is the page on which the user can revoke the replaced token; empty if the token was revoked or there
 	// was none.
 	RevokeURL string
-	// Email is the account's address, shown on the terminal after a login; it is never set for an agent's code.
+	// Email is the account's address, which the terminal shows after a login. It is never set for an agent's code.
 	Email string
 }
 
-// AuthFile is the outcome of writing auth.json. Error is empty if it was written.
+// AuthFile is the outcome of writing auth.json. Error is empty if the file was written.
 type AuthFile struct {
 	Path    string
 	Written bool

@@ -7,7 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// answer sends a response unless its call was cancelled, because MCP then forbids a response. It counts the call as
+// answer sends a response. It sends none if the call was cancelled, because MCP forbids that. The call counts as
 // running until the response can be queued.
 func (w *stream) answer(response *jsonrpc.Response) error {
 	response.Error = clientError(response.Error)
@@ -28,7 +28,7 @@ func (w *stream) answer(response *jsonrpc.Response) error {
 	if c != nil && c.tool {
 		w.tools--
 	}
-	delete(w.calls, response.ID) // before the client can read the response and reuse the ID
+	delete(w.calls, response.ID) // delete it before the client can read the response and reuse the ID
 	w.mu.Unlock()
 	switch {
 	case c != nil && c.tool:
@@ -53,8 +53,7 @@ func (w *stream) answer(response *jsonrpc.Response) error {
 	return err
 }
 
-// answerCall writes data, a response that is already counted, or keeps it until its batch is
-// complete.
+// answerCall writes data, a response that is already counted. In a batch, it keeps data until the batch is complete.
 func (w *stream) answerCall(c *call, data []byte, done noticeDone) error {
 	w.mu.Lock()
 	held := len(data)
@@ -101,9 +100,9 @@ func (w *stream) drop(group *batch) {
 	group.held, group.answers = 0, nil
 }
 
-// refuse reports under the message's ID that the message was not accepted. Without a usable ID it sends a notification,
-// because some clients end the session on a response with the ID null. In a batch, which those clients never send, the
-// ID is null as JSON-RPC requires.
+// refuse responds to a message that was not accepted. Without a usable ID it sends a notification, because some clients
+// end the session on a response with the ID null. In a batch, which those clients never send, the ID is null as
+// JSON-RPC requires.
 func (w *stream) refuse(group *batch, id json.RawMessage, code int, message string) {
 	if group == nil && id == nil {
 		w.send(nil, errorNotification(message))
@@ -122,7 +121,7 @@ func errorResponse(id json.RawMessage, code int, message string) []byte {
 	return data
 }
 
-// errorNotification encodes an error that cannot be assigned to a call.
+// errorNotification encodes an error that cannot be attributed to a call.
 func errorNotification(message string) []byte {
 	data, _ := json.Marshal(map[string]any{
 		"jsonrpc": "2.0", "method": "notifications/message",
@@ -131,7 +130,7 @@ func errorNotification(message string) []byte {
 	return data
 }
 
-// send writes a response created by this package, or keeps it until its batch is complete.
+// send writes a response created by this package. In a batch, it keeps the response until the batch is complete.
 func (w *stream) send(group *batch, data []byte) {
 	if group == nil {
 		_ = w.write(data) // the next read reports a broken stream
@@ -160,7 +159,7 @@ func (w *stream) answerBatchWithoutCalls(group *batch) {
 	if open > 0 || len(answers) == 0 {
 		return
 	}
-	data, _ := json.Marshal(answers) // these are valid JSON, so this cannot fail
+	data, _ := json.Marshal(answers) // the answers are valid JSON, so this cannot fail
 	_ = w.put(data, held)            // the next read reports a broken stream
 }
 
@@ -169,7 +168,7 @@ func (w *stream) write(data []byte) error {
 	return w.put(data, len(data))
 }
 
-// put writes data. held is the number of its bytes that are already counted as unread.
+// put writes data. held is the number of bytes of data that already count as unread.
 func (w *stream) put(data []byte, held int) error {
 	w.flow.add(1, 0, 0)
 	defer w.flow.add(-1, -held, 0)
@@ -182,8 +181,7 @@ func (w *stream) put(data []byte, held int) error {
 // inputRequired is the resultType of a result that asks the client for input.
 const inputRequired = "input_required"
 
-// tidyInputRequired removes the empty content from an input_required result, which must not contain
-// any.
+// tidyInputRequired removes the empty content from an input_required result, which must not contain content.
 func tidyInputRequired(result json.RawMessage) json.RawMessage {
 	var head struct {
 		ResultType string `json:"resultType"`

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/tools"
 )
 
-// elicitor asks the user, through the client, to open a URL. It asks a client that sent initialize during the call. A
+// elicitor asks the user, through the client, to open a URL. A client that sent initialize is asked during the call. A
 // stateless client receives the question as the result and repeats the call with the answer.
 type elicitor struct {
 	req *mcp.CallToolRequest
@@ -25,7 +25,7 @@ const inputKey = "open_link"
 
 func elicitorOf(req *mcp.CallToolRequest) *elicitor { return &elicitor{req: req} }
 
-// elicit returns the function that asks, or nil unless the client declared that it can open URLs.
+// elicit returns the function that asks the user, or nil if the client did not declare that it can open URLs.
 func (a *elicitor) elicit() func(context.Context, string, string) (bool, error) {
 	capabilities := a.req.ClientCapabilities()
 	if capabilities == nil || capabilities.Elicitation == nil || capabilities.Elicitation.URL == nil {
@@ -67,6 +67,6 @@ func (a *elicitor) complete(ctx context.Context, result tools.Result) {
 	if a.asked == "" || result.Outcome != tools.OutcomeOK {
 		return
 	}
-	// The result does not depend on whether the client shows the notification, so an error is ignored.
+	// Ignore the error, because the result does not depend on whether the client shows the notification.
 	_ = a.req.Session.NotifyElicitationComplete(ctx, &mcp.ElicitationCompleteParams{ElicitationID: a.asked})
 }

@@ -1,6 +1,6 @@
-// Package mcpgate serves agents on mcp.sock: it reads the handshake of a stream, frames MCP messages and runs one MCP
-// session for each connection, in both protocol generations. The catalogue implements the tools; this package does not
-// know them. It contains the instructions to the agent about the server as a whole.
+// Package mcpgate serves agents on mcp.sock. It reads the handshake of a stream, frames MCP messages and runs one MCP
+// session for each connection, in both protocol generations. It contains the instructions to agents about the server as
+// a whole. The catalogue implements the tools.
 package mcpgate
 
 import (
@@ -35,29 +35,29 @@ type Catalogue interface {
 	Call(ctx context.Context, name string, args json.RawMessage, io tools.IO) tools.Result
 }
 
-// Options configure a Gate. Zero values mean the defaults.
+// Options configures a Gate. Zero values select the defaults.
 type Options struct {
 	Catalogue Catalogue
-	// Pages is the documentation, offered as resources; it may be empty.
+	// Pages are the documentation pages, which are offered as resources. It may be empty.
 	Pages []docs.Page
 	// Version is the build version that clients see.
 	Version string
-	// MaxConnections is 256 by default, or less if the limit on open files is low. Further clients are refused.
+	// MaxConnections is the maximum number of connections; 256 by default, or fewer if the limit on open files is low.
 	MaxConnections int
 	// MaxCalls is the maximum number of calls that run concurrently on all streams; 512 by default.
 	MaxCalls int
-	// Process returns the PID of a connection's peer, or 0 if unknown. If Process is nil, no PID is known. One process
-	// may use half of the streams.
+	// Process returns the PID of a connection's peer, or 0 if unknown. If Process is nil, all PIDs are unknown. One
+	// process may use half of the streams.
 	Process func(net.Conn) int
-	// DrainGrace is how long calls may continue after the client has closed its end, 2 s by default. Calls of tools
+	// DrainGrace is how long calls may continue after the client has closed its end; 2 s by default. Calls of tools
 	// that wait for the user or an app are cancelled immediately.
 	DrainGrace time.Duration
 	// Admit checks a connection before any data is read from it. If it returns an error, the gate refuses the
-	// connection with that reason. If it is nil, the gate admits every connection.
+	// connection with that reason. If Admit is nil, the gate admits every connection.
 	Admit func(net.Conn) error
 	// ClientIO serves the connections on which clients execute the daemon's requests (internal/clientio).
 	ClientIO *clientio.Registry
-	// Notices may add a text for the user to a response; if nil, no text is added.
+	// Notices adds texts for the user to responses. If it is nil, none are added.
 	Notices Notices
 	Log     *slog.Logger
 }
@@ -148,7 +148,7 @@ func refuseExhausted(conn net.Conn, version string) {
 	_ = conn.Close()
 }
 
-// pause waits briefly so that descriptors can be closed in the meantime.
+// pause waits briefly, so that descriptors can be closed in the meantime.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -163,7 +163,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 // handshakeTimeout is the maximum time for a client to send its handshake.
 const handshakeTimeout = 10 * time.Second
 
-// ServeConn serves one stream from its handshake to its end, and closes it. It returns when all its goroutines have
+// ServeConn serves one stream from its handshake to its end, and closes it. It returns after all its goroutines have
 // ended.
 func (g *Gate) ServeConn(ctx context.Context, conn net.Conn) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -225,7 +225,7 @@ func (g *Gate) serveClientIO(conn net.Conn, lines *lineReader, h contract.Handsh
 	})
 }
 
-// clientLines reads the responses of the client's own process.
+// clientLines reads the responses of the client's process.
 type clientLines struct{ lines *lineReader }
 
 func (c clientLines) Wait() error {
@@ -238,7 +238,7 @@ func (c clientLines) Next(limit int) ([]byte, error) {
 	return c.lines.next()
 }
 
-// askForClientIO sends the private frame that asks the client to open a connection.
+// askForClientIO asks the client, with a private frame, to open a connection.
 func (w *stream) askForClientIO(token string) error {
 	return w.write([]byte(rendezvous.ClientIOFrame + token + rendezvous.ClientIOFrameEnd))
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // handshake is the first line of a stream (internal/rendezvous). Unknown fields are ignored, because later protocols
-// may add fields.
+// may add some.
 type handshake struct {
 	MCP         int               `json:"mcp"`
 	ProtocolMin int               `json:"protocolMin"`
@@ -26,7 +26,7 @@ type handshake struct {
 	Agent       string            `json:"agent"`
 }
 
-// readClientIOHandshake reads the handshake of a connection of internal/clientio; ok is false for any other line.
+// readClientIOHandshake reads the handshake of a connection of internal/clientio. ok is false for any other line.
 func readClientIOHandshake(line []byte) (h clientio.Handshake, ok bool) {
 	err := json.Unmarshal(line, &h)
 	return h, err == nil && h.IO == clientio.Version && clientio.IsToken(h.Token)

@@ -8,11 +8,11 @@ import (
 // cancelled is the notification that cancels a call.
 const cancelled = "notifications/cancelled"
 
-// maxID is the largest number that the SDK's float64 represents exactly.
+// maxID is the largest integer up to which the SDK's float64 is exact.
 const maxID = 1 << 53
 
-// validID reports whether raw can identify a call: a string, or an integer without fraction or exponent. The SDK would
-// accept any number and respond with a rounded one. service-mcp applies the same rule.
+// validID reports whether raw can identify a call: it is a string, or an integer without fraction or exponent. The SDK
+// would accept any number and respond with a rounded one. service-mcp applies the same rule.
 func validID(raw json.RawMessage) bool {
 	if len(raw) > 0 && raw[0] == '"' {
 		return true
@@ -27,8 +27,8 @@ func namesValidRequest(params json.RawMessage) bool {
 	return !present || validID(id)
 }
 
-// jsonField returns a member of a JSON object. As in the SDK, names are case-sensitive, and if several members have the
-// same name, the last one is used.
+// jsonField returns a member of a JSON object. As in the SDK, names are case-sensitive, and the last of several members
+// with the same name is used.
 func jsonField(object json.RawMessage, name string) (value json.RawMessage, present bool) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(object, &members) != nil {

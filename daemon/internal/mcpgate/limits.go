@@ -17,7 +17,7 @@ import (
 type limiter struct {
 	streams, calls *limits.Usage
 	maxCalls       int
-	processOf      func(net.Conn) int // may return 0 for an unknown process; nil if all are unknown
+	processOf      func(net.Conn) int // returns 0 for an unknown process; nil if all are unknown
 
 	unread atomic.Int64 // bytes of unread responses
 }
@@ -45,7 +45,7 @@ func (r *limiter) admitStream(conn net.Conn) (leave func(), refused *handshakeRe
 	return func() { r.streams.Release(pid, 1) }, nil
 }
 
-// acquireCall counts a new call, or returns false if too many calls are running.
+// acquireCall counts a new call. It returns false if too many calls are running.
 func (r *limiter) acquireCall() bool { return r == nil || r.calls.Acquire(0, 0) == nil }
 
 // releaseCalls releases n calls.
@@ -62,10 +62,10 @@ const (
 	maxUnreadBytes    = 8 << 20
 )
 
-// A client may open many streams and not read them. While all streams together have maxUnreadInAll unread bytes, the
-// gate does not read a stream with at least fewUnreadBytes unread bytes. Unless the client reads within readWait, the
-// gate replaces further responses of at least largeAnswer bytes with an error. Clients that read their responses are
-// not affected.
+// Limits for clients that open many streams without reading them. While all streams together have maxUnreadInAll unread
+// bytes, the gate does not read a stream with at least fewUnreadBytes unread bytes. If the client does not read within
+// readWait, the gate replaces further responses of at least largeAnswer bytes with an error. Clients that read their
+// responses are not affected.
 const (
 	maxUnreadInAll = 64 << 20
 	fewUnreadBytes = 256 << 10
@@ -130,7 +130,7 @@ func (f *flowControl) limit() int {
 func (f *flowControl) isSharedLimitReached() bool { return f.all.Load() >= maxUnreadInAll }
 
 // reserve counts a response of n bytes that is waiting to be written. If all streams together have too much unread
-// data, it waits up to patience for the client to read. It returns false if there is still no capacity.
+// data, it waits up to patience for the client to read. It returns false if the response still does not fit.
 func (f *flowControl) reserve(n int, patience time.Duration) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -172,7 +172,7 @@ func droppedAnswer(id jsonrpc.ID) *jsonrpc.Response {
 	return &jsonrpc.Response{ID: id, Error: problem}
 }
 
-// refuseBusy answers a call above a limit with a tool error.
+// refuseBusy responds with a tool error to a call above a limit.
 func (w *stream) refuseBusy(group *batch, req *jsonrpc.Request, message string) {
 	problem := map[string]any{
 		"code": problem.CodeTooManyCalls, "message": message, "retryable": true,

@@ -11,8 +11,8 @@ import (
 // MaxLine is the maximum length of an MCP message, in bytes.
 const MaxLine = 4 << 20
 
-// errLineTooLong is returned for a line over the limit. The reader then continues with the next line; head describes
-// the skipped one.
+// errLineTooLong is returned for a line over the limit. head then describes the skipped line, and the reader continues
+// with the next one.
 var errLineTooLong = errors.New("line is too long")
 
 // lineReader splits a stream into lines. max limits its buffer, which shrinks again after a long line.
@@ -27,7 +27,7 @@ func newLineReader(r io.Reader, max int) *lineReader {
 	return &lineReader{r: bufio.NewReaderSize(r, 8<<10), max: max}
 }
 
-// next returns the next line without its newline, which the last line may lack. The caller owns the line.
+// next returns the next line without its newline. The last line may lack one. The caller owns the line.
 func (l *lineReader) next() ([]byte, error) {
 	line, err := l.cut()
 	if !l.begun {

@@ -8,11 +8,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// The SDK's functions for messages allocate 32 KB for each value that they decode, and check and compact a result that
-// the SDK has just encoded. This file therefore handles the usual forms of requests and responses itself, with the same
+// The SDK's message functions allocate 32 KB for each value that they decode, and check and compact a result that the
+// SDK has just encoded. This file therefore handles the common forms of requests and responses itself, with the same
 // result.
 
-// decode decodes one message. If it is invalid, problem is the reason.
+// decode decodes one message. If the message is invalid, problem is the reason.
 func decode(part json.RawMessage) (m jsonrpc.Message, problem string) {
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(part, &members) // the SDK rejects messages that are not objects
@@ -29,11 +29,12 @@ func decode(part json.RawMessage) (m jsonrpc.Message, problem string) {
 	return m, ""
 }
 
-// manyBrackets is less than the nesting depth that the SDK accepts in a message.
+// manyBrackets is safely below the nesting depth that the SDK accepts in a message.
 const manyBrackets = 900
 
-// plainRequest returns the request or notification with these members. It returns nil if the SDK must decode it: a
-// response, text with escapes or non-ASCII characters, and any message that the SDK may reject. The ID must be valid.
+// plainRequest returns the request or notification with these members. It returns nil if the SDK must decode the
+// message: a response, text with escapes or non-ASCII characters, and any message that the SDK may reject. The ID must
+// be valid.
 func plainRequest(members map[string]json.RawMessage) *jsonrpc.Request {
 	method, ok := plainText(members["method"])
 	if !ok || string(members["jsonrpc"]) != `"2.0"` || members["error"] != nil {
@@ -60,7 +61,7 @@ func plainRequest(members map[string]json.RawMessage) *jsonrpc.Request {
 	return req
 }
 
-// plainText returns the value of a JSON string of ASCII characters without escapes; ok is false for other values.
+// plainText returns the value of a JSON string of ASCII characters without escapes. ok is false for other values.
 func plainText(raw json.RawMessage) (text string, ok bool) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", false
@@ -81,7 +82,7 @@ func encode(response *jsonrpc.Response) ([]byte, error) {
 		return jsonrpc.EncodeMessage(response)
 	}
 	const head, middle = `{"jsonrpc":"2.0","id":`, `,"result":`
-	data := make([]byte, 0, len(head)+20+len(middle)+len(response.Result)+2) // with the digits, a brace and put's newline
+	data := make([]byte, 0, len(head)+20+len(middle)+len(response.Result)+2) // includes the digits, a brace and put's newline
 	data = strconv.AppendInt(append(data, head...), id, 10)
 	data = append(append(data, middle...), response.Result...)
 	return append(data, '}'), nil

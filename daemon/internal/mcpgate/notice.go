@@ -11,10 +11,10 @@ import (
 	"github.com/service-dev/service/daemon/internal/tools"
 )
 
-// Notices provides texts for the user that are added to the response to a tool call.
+// Notices provides texts for the user, which are added to the responses to tool calls.
 type Notices interface {
-	// Take claims the notice for one response; ok is false if there is none. The caller must call done exactly once
-	// and report whether the response was written to the client.
+	// Take claims the notice for one response. ok is false if there is none. The caller must call done exactly once;
+	// written reports whether the response was written to the client.
 	Take(who caller.Caller) (text string, done func(written bool), ok bool)
 }
 
@@ -30,7 +30,7 @@ func (t noticeDone) settle(written bool) {
 	}
 }
 
-// withNotices adds notices to the responses on a stream.
+// withNotices makes the stream add notices to its responses.
 func (w *stream) withNotices(n Notices, who caller.Caller) { w.notices, w.who = n, who }
 
 // attachNotice adds a pending notice to the response to a successful tool call.
@@ -52,7 +52,7 @@ func (w *stream) attachNotice(c *call, response *jsonrpc.Response) noticeDone {
 }
 
 // addNotice adds a notice to a result, both as its last text block and as a field of its structured content, because
-// some clients show their models only one of the two. ok is false for an error and for a result without content, such
+// some clients show their models only one of the two. ok is false for an error, and for a result without content, such
 // as a question to the user.
 func addNotice(result json.RawMessage, text string) (with json.RawMessage, ok bool) {
 	var fields map[string]json.RawMessage

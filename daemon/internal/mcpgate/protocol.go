@@ -23,7 +23,7 @@ type protocolConn struct {
 	closed chan struct{} // closed when the session has closed the connection
 }
 
-// Connect returns c: a protocolConn is its own transport.
+// Connect returns c, because a protocolConn is its own transport.
 func (c *protocolConn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
 
 // Read returns the next message from the client.
@@ -54,7 +54,7 @@ func (c *protocolConn) Write(_ context.Context, m jsonrpc.Message) error {
 	return c.stream.write(data)
 }
 
-// Close is called by the SDK when its session ends.
+// Close closes the connection. The SDK calls it when its session ends.
 func (c *protocolConn) Close() error {
 	c.close.Do(func() { close(c.closed) })
 	return nil
@@ -72,8 +72,7 @@ const (
 	protocolStateless
 )
 
-// firstStateless is the first protocol revision without initialize; a request contains its revision in
-// _meta.
+// firstStateless is the first protocol revision without initialize. Its requests contain the revision in _meta.
 const (
 	firstStateless = "2026-07-28"
 	metaVersion    = "io.modelcontextprotocol/protocolVersion"
@@ -82,7 +81,7 @@ const (
 func belongs(m jsonrpc.Message, index int) bool {
 	req, ok := m.(*jsonrpc.Request)
 	switch {
-	case !ok: // the response to a request from the server, which only sessions with initialize send
+	case !ok: // a response to a request from the server, which only sessions with initialize send
 		return index == protocolInitialize
 	case !req.IsCall():
 		return index == protocolInitialize || req.Method == cancelled

@@ -14,11 +14,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The SDK responds to methods of capabilities that the server does not declare, and its errors quote the client and
-// contain Go type names. This file therefore checks requests before the SDK receives them, and rewrites the SDK's
-// errors before they are sent.
+// The SDK responds to methods of capabilities that the server does not declare. Its errors quote the client and contain
+// Go type names. This file therefore checks requests before the SDK receives them, and rewrites the SDK's errors before
+// they are sent.
 
-// The MCP methods that this package uses.
+// MCP methods that this package uses.
 const (
 	methodInitialize = "initialize"
 	methodPing       = "ping"
@@ -51,7 +51,7 @@ func newDeclared(opts Options) *declared {
 	return d
 }
 
-// paramTypes are the JSON types of params, identified by the first byte of a value.
+// paramTypes lists the JSON types of params, identified by the first byte of a value.
 var paramTypes = []struct {
 	param string
 	first byte
@@ -61,13 +61,13 @@ var paramTypes = []struct {
 	{"protocolVersion", '"', "a string"}, {"capabilities", '{', "an object"}, {"clientInfo", '{', "an object"},
 }
 
-// requiredParams are the parameters that a method requires.
+// requiredParams lists the parameters that each method requires.
 var requiredParams = map[string][]string{
 	toolCall: {"name"}, methodRead: {"uri"}, methodInitialize: {"protocolVersion", "capabilities", "clientInfo"},
 }
 
-// check returns the reason why a call must not be passed to the SDK, or nil. initialized reports whether the client
-// has begun a session.
+// check returns the reason why the SDK must not receive a call, or nil. initialized reports whether the client has
+// begun a session.
 func (d *declared) check(req *jsonrpc.Request, initialized bool) *jsonrpc.Error {
 	protocol := protocolOf(req)
 	params, shaped := paramsOf(req)
@@ -93,7 +93,7 @@ func (d *declared) check(req *jsonrpc.Request, initialized bool) *jsonrpc.Error 
 	return nil
 }
 
-// paramsOf returns the members of a call's params; ok is false if they are not an object.
+// paramsOf returns the members of a call's params. ok is false if params is not an object.
 func paramsOf(req *jsonrpc.Request) (params map[string]json.RawMessage, ok bool) {
 	if len(req.Params) == 0 {
 		return nil, true
@@ -109,8 +109,7 @@ func (d *declared) knows(method string) bool {
 	return slices.Contains(d.methods[protocolInitialize], method) || slices.Contains(d.methods[protocolStateless], method)
 }
 
-// unsupportedVersion returns an error for a call outside a session that contains no valid protocol
-// revision.
+// unsupportedVersion returns the error for a call outside a session without a valid protocol revision.
 func unsupportedVersion(params map[string]json.RawMessage) *jsonrpc.Error {
 	version, _ := jsonField(params["_meta"], metaVersion)
 	requested := text(version)
@@ -123,7 +122,7 @@ func unsupportedVersion(params map[string]json.RawMessage) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: mcp.CodeUnsupportedProtocolVersion, Message: "unsupported protocol version", Data: data}
 }
 
-// checkParams returns a problem with the top level of a call's params, or "".
+// checkParams returns the problem with the top level of a call's params, or "" if it is valid.
 func checkParams(method string, params map[string]json.RawMessage) string {
 	for _, name := range requiredParams[method] {
 		if _, ok := params[name]; !ok {
@@ -147,7 +146,7 @@ func (d *declared) checkTool(name string) *jsonrpc.Error {
 }
 
 // codeResourceNotFound is the code for a missing resource in the revisions with initialize. Later revisions use the
-// code for invalid params.
+// code for invalid params instead.
 const codeResourceNotFound = -32002
 
 func (d *declared) checkPage(uri string, protocol int) *jsonrpc.Error {
@@ -162,21 +161,21 @@ func (d *declared) checkPage(uri string, protocol int) *jsonrpc.Error {
 	return e
 }
 
-// text returns the value of a JSON string, and "" for other values.
+// text returns the value of a JSON string, or "" for other values.
 func text(value json.RawMessage) string {
 	var s string
 	_ = json.Unmarshal(value, &s)
 	return s
 }
 
-// Limits for quoted client text in an error, and for an error as a whole, in bytes.
+// Limits on the client's text that an error quotes, and on an error as a whole, in bytes.
 const (
 	maxQuote     = 100
 	maxErrorText = 400
 	maxErrorData = 1000
 )
 
-// bounded shortens a text to about n bytes.
+// bounded shortens s to about n bytes.
 func bounded(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -195,7 +194,7 @@ func clientError(err error) error {
 	if err == nil {
 		return nil
 	}
-	// an error without a code means that the message was sent at the wrong time
+	// An error without a code means that the message was sent at the wrong time.
 	out := jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}
 	var coded *jsonrpc.Error
 	if errors.As(err, &coded) {
@@ -214,8 +213,8 @@ func clientError(err error) error {
 	return &out
 }
 
-// listTTL is how long a client may cache the lists of tools and resources. They change only with the program, which
-// may be upgraded while a client runs.
+// listTTL is how long a client may cache the lists of tools and resources. They change only with the program, which may
+// be upgraded while a client is running.
 const listTTL = 5 * 60 * 1000 // ms
 
 func cacheable(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.TTLMs = listTTL }

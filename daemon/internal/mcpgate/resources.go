@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// docsURI is the URI prefix of all documentation pages; the page's ID follows it.
+// docsURI is the prefix of the URI of a documentation page. The page's ID follows it.
 const docsURI = "docs://service/"
 
 // schemaURI is the URI of the JSON Schema for scenarios.
@@ -40,7 +40,7 @@ func addResource(server *mcp.Server, resource *mcp.Resource, text string) {
 }
 
 // capabilities returns the capabilities of the server. They are set explicitly, because the SDK would also advertise
-// logging. The lists never change, so the server announces no changes.
+// logging. The lists never change, so the server does not announce changes.
 func capabilities(pages []docs.Page) *mcp.ServerCapabilities {
 	c := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
 	if len(pages) > 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/service-dev/service/glasses/guide"
 )
 
-// instructions are read by the agent once per connection; some clients cut them at 2,000 characters. They are the only
-// place that explains arguments shared by many tools.
+// instructions is the text that an agent reads once per connection. Some clients cut it at 2,000 characters. It is the
+// only place that explains arguments shared by many tools.
 const instructions = instructionsHead + `
 
 The tools on the account's projects (first listProjects), ` +
@@ -26,7 +26,7 @@ The tools on the account's projects (first listProjects), ` +
 	`call it again.
 3. "retried" is the result of the call that needed the account.` + instructionsTail
 
-// localInstructions replaces instructions for the toolset without the account's tools.
+// localInstructions replaces instructions for the toolset without account tools.
 const localInstructions = instructionsHead + instructionsTail
 
 const instructionsHead = `Tools for building apps for smart glasses and proving that they work, without hardware. ` +
@@ -58,7 +58,7 @@ func newServer(opts Options) *mcp.Server {
 			Instructions: instructions,
 			Capabilities: capabilities(opts.Pages),
 			SetCacheable: cacheable,
-			// The SDK would log clients' mistakes, sometimes with the clients' data.
+			// Without a logger, the SDK does not log clients' mistakes, sometimes with clients' data.
 			Logger: slog.New(slog.DiscardHandler),
 		})
 	list := opts.Catalogue.List()
@@ -85,8 +85,8 @@ func describe(t tools.Tool) *mcp.Tool {
 	return tool
 }
 
-// inToolset limits the lists and instructions to the toolset that the client chose. The client can still call the
-// other tools.
+// inToolset limits the lists and instructions to the toolset that the client chose. The client can still call all other
+// tools.
 func inToolset(list []tools.Tool) mcp.Middleware {
 	left := map[string]bool{}
 	for _, tool := range list {
@@ -111,8 +111,8 @@ func inToolset(list []tools.Tool) mcp.Middleware {
 	}
 }
 
-// handler adapts a tool of the catalogue to MCP. It never returns an error: a tool's failure is a result that the agent
-// can read.
+// handler adapts a tool of the catalogue to MCP. It never returns an error: if a tool fails, the agent gets a result
+// that it can read.
 func handler(catalogue Catalogue, name string) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		ask := elicitorOf(req)
@@ -141,7 +141,7 @@ func contentOf(result tools.Result) []mcp.Content {
 	return content
 }
 
-// callerOf returns the stream's caller with the name that the MCP client sent.
+// callerOf returns the stream's caller, with the name that the MCP client sent.
 func callerOf(ctx context.Context, req *mcp.CallToolRequest) caller.Caller {
 	who := caller.From(ctx)
 	if info := req.ClientInfo(); info != nil {
@@ -161,7 +161,7 @@ func progressOf(ctx context.Context, req *mcp.CallToolRequest) func(done, total 
 		if ctx.Err() != nil {
 			return
 		}
-		// Ignore the error: a broken stream ends the call anyway.
+		// Ignore the error, because a broken stream ends the call anyway.
 		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
 			ProgressToken: token, Progress: done, Total: total, Message: message,
 		})

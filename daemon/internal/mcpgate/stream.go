@@ -16,14 +16,14 @@ import (
 	"github.com/service-dev/service/internal/mcpline"
 )
 
-// maxCalls is the maximum number of concurrent tool calls of one connection, and separately of its other unanswered
-// requests.
+// maxCalls is the maximum number of concurrent tool calls of one connection, and also the maximum number of its other
+// unanswered requests.
 const maxCalls = 128
 
-// stream frames the messages of one connection. The SDK keeps one protocol state per session and ends the session at
-// the first line that it does not understand. But a client may probe with server/discover and then send initialize, and
-// a stray line must not end a session. So stream reads the lines itself, responds to lines that are not messages, and
-// passes the others to one of two SDK sessions: one for clients that send initialize, one for the stateless protocol.
+// stream frames the messages of one connection. It passes them to one of two SDK sessions: one for clients that send
+// initialize, one for the stateless protocol. The SDK cannot do this: it keeps one protocol state per session and ends
+// the session at the first invalid line. A client may probe with server/discover and then send initialize, and a stray
+// line must not end a session.
 type stream struct {
 	lines     *lineReader
 	protocols [2]*protocolConn
@@ -33,7 +33,7 @@ type stream struct {
 
 	mu       sync.Mutex
 	calls    map[jsonrpc.ID]*call // by ID, until their response is about to be written
-	tools    int                  // number of calls in calls that call a tool
+	tools    int                  // number of calls that call a tool
 	asked    map[jsonrpc.ID]bool  // requests to the client without a response
 	pending  int                  // calls whose response has not been written
 	draining bool
@@ -47,21 +47,21 @@ type stream struct {
 	notices Notices         // nil means no notices
 	who     caller.Caller   // the caller for whom notices are claimed
 
-	// Used only by the goroutine of read.
+	// The following fields are used only by the goroutine of read.
 	declared    *declared // nil means no checks
 	initialized bool      // the client has begun a session
 }
 
 // call is a request that has been read and has no response yet.
 type call struct {
-	tool      bool // whether it calls a tool
-	waits     bool // whether it waits for the user or an app
+	tool      bool // it calls a tool
+	waits     bool // it waits for the user or an app
 	cancelled bool
 	batch     *batch
 }
 
-// patience returns how long the response may wait for the client to read. It is zero in a batch, whose responses are
-// written together.
+// patience returns how long the response may wait for the client to read. It is zero in a batch, because a batch's
+// responses are written together.
 func (c *call) patience() time.Duration {
 	if c != nil && c.batch != nil {
 		return 0
@@ -90,8 +90,8 @@ func newStream(in io.Reader, lines *lineReader, out io.Writer) *stream {
 	return w
 }
 
-// read passes on every message until the stream ends, and then returns nil. It calls open with a connection before the
-// connection's first message.
+// read passes every message to its session until the stream ends, and then returns nil. It calls open with a connection
+// before the connection's first message.
 func (w *stream) read(ctx context.Context, open func(*protocolConn) error) error {
 	for {
 		w.flow.wait()
@@ -115,7 +115,7 @@ func (w *stream) read(ctx context.Context, open func(*protocolConn) error) error
 	}
 }
 
-// ended returns nil if err means the regular end of a stream, otherwise err.
+// ended returns nil if err indicates the regular end of a stream, and err otherwise.
 func ended(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = nil
@@ -143,8 +143,8 @@ func (w *stream) take(ctx context.Context, line []byte, open func(*protocolConn)
 	return nil
 }
 
-// unread handles a message of which only the head can be read. It reports the loss to whoever waits for the
-// outcome: the client, or a session if the message is the response to one of its requests.
+// unread handles a message of which only the head can be read. If the message is a request, it informs the client; if
+// it is a response, it informs the session that sent the request.
 func (w *stream) unread(ctx context.Context, h *mcpline.Head, code int, why string,
 	open func(*protocolConn) error) error {
 	if !h.IsResponse() {
@@ -158,7 +158,7 @@ func (w *stream) unread(ctx context.Context, h *mcpline.Head, code int, why stri
 	return w.deliver(ctx, answer, open)
 }
 
-// split returns the messages in a line of JSON; group is nil unless the line is a batch.
+// split returns the messages in a line of JSON. group is nil unless the line is a batch.
 func split(line []byte) (parts []json.RawMessage, group *batch) {
 	if line[0] != '[' {
 		return []json.RawMessage{line}, nil
@@ -167,8 +167,8 @@ func split(line []byte) (parts []json.RawMessage, group *batch) {
 	return parts, &batch{}
 }
 
-// admit decodes messages, registers their calls and answers the refused ones. It registers all calls of a batch before
-// it delivers the first, so that the batch is not completed too early.
+// admit decodes messages, registers their calls and refuses calls above a limit. It registers all calls of a batch
+// before it delivers the first, so that the batch is not completed too early.
 func (w *stream) admit(parts []json.RawMessage, group *batch) []jsonrpc.Message {
 	var messages []jsonrpc.Message
 	for _, part := range parts {
@@ -196,7 +196,7 @@ func (w *stream) admit(parts []json.RawMessage, group *batch) []jsonrpc.Message 
 	return messages
 }
 
-// requestID returns the ID with which the sender of a message expects a response, or nil.
+// requestID returns the ID for which the sender of a message expects a response, or nil.
 func requestID(part json.RawMessage) json.RawMessage {
 	if h := mcpline.Of(part); !h.IsResponse() {
 		return h.ID()
@@ -204,7 +204,7 @@ func requestID(part json.RawMessage) json.RawMessage {
 	return nil
 }
 
-// register registers a call or the cancellation of a call. If a call is refused, it returns the reason and whether the
+// register registers a call, or its cancellation. If a call is refused, register returns the reason and whether the
 // client may try again later.
 func (w *stream) register(req *jsonrpc.Request, group *batch) (problem string, refuseBusy bool) {
 	w.mu.Lock()
@@ -240,7 +240,7 @@ func (w *stream) register(req *jsonrpc.Request, group *batch) (problem string, r
 	return "", false
 }
 
-// leave releases the calls that will get no response, together with the responses and notices of their batches.
+// leave releases the calls that will get no response, and the responses and notices of their batches.
 func (w *stream) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -265,7 +265,7 @@ func toolName(req *jsonrpc.Request) string {
 	return name
 }
 
-// ask registers a request to the client. It returns false if the client has closed its end and cannot answer.
+// ask registers a request to the client. It returns false if the client has closed its end and cannot respond.
 func (w *stream) ask(id jsonrpc.ID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -327,8 +327,8 @@ func (w *stream) deliver(ctx context.Context, m jsonrpc.Message, open func(*prot
 	return nil
 }
 
-// drain waits until every call is answered, but no longer than grace, so that a client that writes its calls, closes
-// its end and keeps reading receives its responses. Calls that wait for the user or an app are cancelled.
+// drain waits until every call is answered, but no longer than grace. A client that writes its calls, closes its end
+// and keeps reading thus receives its responses. Calls that wait for the user or an app are cancelled.
 func (w *stream) drain(ctx context.Context, grace time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -350,8 +350,8 @@ func (w *stream) drain(ctx context.Context, grace time.Duration) {
 	}
 }
 
-// abandoned returns messages that end work that can no longer be completed: cancellations of calls that wait for the
-// user or an app, and responses to requests that the client can no longer answer. The caller holds mu.
+// abandoned returns the messages that end unfinished work: cancellations of calls that wait for the user or an app, and
+// responses to requests that the client can no longer answer. The caller holds mu.
 func (w *stream) abandoned() []jsonrpc.Message {
 	var messages []jsonrpc.Message
 	for id, c := range w.calls {

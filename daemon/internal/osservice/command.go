@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// commandTime is the time limit of one command of a service manager, which may wait for the daemon to drain.
+	// commandTime is the time limit of one command of a service manager. The command may wait for the daemon to drain.
 	commandTime = 90 * time.Second
-	// maxOutput is the maximum number of bytes kept of a command's output.
+	// maxOutput is the maximum amount of a command's output that is kept, in bytes.
 	maxOutput = 64 << 10
 )
 
-// outcome is the result of a command. code is its exit code, or -1 if it could not be run; err is then the reason.
+// outcome is the result of a command. code is its exit code, or -1 if the command could not be run because of err.
 type outcome struct {
 	out, errs string
 	code      int
@@ -63,7 +63,7 @@ func (o outcome) message() string {
 	return "no output"
 }
 
-// must returns an error with the fix hint hint unless the command succeeded.
+// must returns an error with the given fix hint unless the command succeeded.
 func must(o outcome, program, action, hint string) error {
 	switch {
 	case o.code == 0:

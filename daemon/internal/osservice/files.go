@@ -19,13 +19,13 @@ const maxFile = 64 << 10
 // file is a file of the service.
 type file struct{ path, content string }
 
-// files are the files of the service. Each contains sign, in all versions.
+// files are the files of the service. sign is contained in each file that any version of install wrote.
 type files struct {
 	sign string
 	list []file
 }
 
-// read returns the contents of the existing files, by path. It fails if install did not write one of them.
+// read returns the contents of the existing files, by path. It returns an error if install did not write one of them.
 func (f files) read() (map[string]string, error) {
 	contents := map[string]string{}
 	for _, one := range f.list {
@@ -41,8 +41,8 @@ func (f files) read() (map[string]string, error) {
 	return contents, nil
 }
 
-// write updates the files and returns their previous contents, by path. It changes no file if install did not write
-// one of them, or one cannot be written.
+// write updates the files and returns their previous contents, by path. It changes no file if one cannot be written or
+// was not written by install.
 func (f files) write() (change string, before map[string]string, err error) {
 	if before, err = f.read(); err != nil {
 		return "", nil, err
@@ -83,12 +83,12 @@ func (f files) update(before map[string]string) (change string, err error) {
 type update struct {
 	change string            // Created, Updated or Unchanged
 	before map[string]string // the previous contents of the files, by path
-	ran    bool              // whether the service was running
-	enable bool              // whether the update removed the setting that starts the service at login
+	ran    bool              // the service was running
+	enable bool              // the update removed the setting that starts the service at login
 }
 
-// writeOver is like write, but for an install that may replace a running service. It also records whether the service
-// was running, according to status.
+// writeOver is like write, for an install that may replace a running service. It also records whether the service was
+// running, according to status.
 func (f files) writeOver(ctx context.Context, status func(context.Context) (Report, error)) (update, error) {
 	was, err := status(ctx)
 	if err != nil {
@@ -98,7 +98,7 @@ func (f files) writeOver(ctx context.Context, status func(context.Context) (Repo
 	return update{change: change, before: before, ran: was.runs()}, err
 }
 
-// restore restores the files' contents from before an update, and removes files that did not exist.
+// restore restores the contents that files had before an update, and removes files that did not exist.
 func (f files) restore(before map[string]string) error {
 	var failed error
 	for _, one := range f.list {
@@ -113,7 +113,7 @@ func (f files) restore(before map[string]string) error {
 	return failed
 }
 
-// remove deletes paths and returns the ones that existed.
+// remove deletes paths and returns the paths that existed.
 func remove(paths ...string) (removed []string, err error) {
 	removed = []string{}
 	for _, path := range paths {
@@ -128,8 +128,8 @@ func remove(paths ...string) (removed []string, err error) {
 	return removed, nil
 }
 
-// readOwn reads a file that install wrote and that contains sign. It returns fs.ErrNotExist if the file does not
-// exist. It refuses any other file, because it belongs to the user.
+// readOwn reads a file that contains sign because install wrote it. It returns fs.ErrNotExist if the file does not
+// exist. It refuses any other file, because that file belongs to the user.
 func readOwn(path, sign string) ([]byte, error) {
 	hint := "Move " + path + " away, then try again."
 	data, err := statefile.Read(path, maxFile)

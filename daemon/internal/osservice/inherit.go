@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// The variables in which systemd describes the descriptors that it passes (sd_listen_fds(3)).
+// Variables in which systemd describes the descriptors that it passes (sd_listen_fds(3)).
 const (
 	listenPID   = "LISTEN_PID"
 	listenFDs   = "LISTEN_FDS"
@@ -44,7 +44,7 @@ func Inherited() (map[string]*net.UnixListener, error) {
 	return found, nil
 }
 
-// passed returns the number of descriptors passed to the process self.
+// passed returns the number of descriptors that the service manager passed to the process self.
 func passed(pid, n string, self int) (count int, ok bool) {
 	if p, err := strconv.Atoi(pid); err != nil || p != self {
 		return 0, false

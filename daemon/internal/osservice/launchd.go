@@ -16,7 +16,7 @@ type launchd struct {
 	path  string // path of the agent's property list
 	uid   int
 	run   runner
-	pause time.Duration // interval between two checks for the end of an unload
+	pause time.Duration // interval between checks whether an unload has ended
 }
 
 func newLaunchd(d daemon, uid int, run runner) *launchd {
@@ -25,7 +25,7 @@ func newLaunchd(d daemon, uid int, run runner) *launchd {
 	return &launchd{d: d, label: label, path: path, uid: uid, run: run, pause: 200 * time.Millisecond}
 }
 
-// domain returns the user's graphical session; target is the agent in that domain.
+// domain returns the name of the user's graphical session, in which the agent runs.
 func (l *launchd) domain() string { return "gui/" + strconv.Itoa(l.uid) }
 func (l *launchd) target() string { return l.domain() + "/" + l.label }
 
@@ -60,7 +60,7 @@ func (l *launchd) restore(ctx context.Context, u update, failure error) error {
 	defer cancel()
 	err := l.files().restore(u.before)
 	if err == nil && u.ran {
-		_ = l.bootout(ctx) // the new agent may be loaded; if the old one still is loaded, start finds it running
+		_ = l.bootout(ctx) // the new agent may be loaded; if the old one still is, start finds it running
 		_, err = l.start(ctx)
 	}
 	return restored(failure, err)
@@ -102,7 +102,7 @@ func (l *launchd) stop(ctx context.Context) (Report, error) {
 	return l.status(ctx)
 }
 
-// unload unloads the agent. It returns missing if none is installed.
+// unload unloads the agent. It returns the error missing if none is installed.
 func (l *launchd) unload(ctx context.Context, missing error) error {
 	if contents, err := l.files().read(); err != nil {
 		return err
@@ -133,7 +133,8 @@ func (l *launchd) status(ctx context.Context) (Report, error) {
 	return r, nil
 }
 
-// printed parses the output of `launchctl print`: indented lines NAME = VALUE, of which the agent's own come first.
+// printed parses the output of `launchctl print`, which consists of indented lines NAME = VALUE. The agent's own values
+// come first.
 func printed(text string) (state string, pid int, detail string) {
 	seen := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -159,8 +160,8 @@ const (
 	unloadTime = 40 * time.Second
 )
 
-// bootout unloads the agent, which stops the daemon, and waits until launchd has removed it, because launchd does not
-// load an agent that it is still unloading. It returns nil if the agent is not loaded.
+// bootout unloads the agent, which stops the daemon. It waits until launchd has removed the agent, because launchd does
+// not load an agent that it is still unloading. It returns nil if the agent is not loaded.
 func (l *launchd) bootout(ctx context.Context) error {
 	if !l.loaded(ctx) {
 		return nil
@@ -182,7 +183,7 @@ func (l *launchd) bootout(ctx context.Context) error {
 	return nil
 }
 
-// loaded reports whether launchd has loaded the agent, or does not respond.
+// loaded reports whether launchd has loaded the agent or does not respond.
 func (l *launchd) loaded(ctx context.Context) bool {
 	return l.run(ctx, "launchctl", "print", l.target()).code <= 0
 }

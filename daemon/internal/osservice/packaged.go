@@ -29,8 +29,8 @@ func packagedUnits(d daemon) string {
 	return dir
 }
 
-// expectedSocket returns the path from which systemd should load the socket unit: the package's file, or the file that
-// install writes.
+// expectedSocket returns the path from which systemd should load the socket unit: the package's file, or the file
+// written by install.
 func (s *systemd) expectedSocket() string {
 	if s.packaged != "" {
 		return filepath.Join(s.packaged, s.socket())
@@ -39,7 +39,7 @@ func (s *systemd) expectedSocket() string {
 }
 
 // installPackaged enables the package's units and opens their sockets. It removes units written by an earlier install,
-// because they would override the package's units, and restores them if systemd refuses the package's units.
+// because they would override the package's units. It restores them if systemd refuses the package's units.
 func (s *systemd) installPackaged(ctx context.Context) (Report, error) {
 	was, err := s.status(ctx)
 	if err != nil {
@@ -70,9 +70,9 @@ func (s *systemd) replaceOwn(ctx context.Context, was Report) (Report, error) {
 	return r, nil
 }
 
-// statusPackaged reports the state of the package's units, as shown by systemd. Units that are neither enabled nor in
-// use are reported as not installed. If systemd does not respond, units are reported as enabled only if the user's
-// link exists; whether an administrator enabled them for all users is then unknown.
+// statusPackaged reports the state of the package's units according to systemd. Units that are neither enabled nor in
+// use are reported as not installed. If systemd does not respond, units are reported as enabled only if the user's link
+// exists, because an administrator may have enabled them for all users.
 func (s *systemd) statusPackaged(ctx context.Context) (Report, error) {
 	absent := Report{System: "systemd", Name: s.d.name, State: StateAbsent, Files: []string{}}
 	r, err := s.ask(ctx, absent)

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// plain refuses paths that a service's file cannot contain as one word: a line end starts another setting in a unit,
+// plain refuses paths that a service's file cannot contain as one word. A line break starts another setting in a unit,
 // XML cannot represent most control characters, and no service manager accepts invalid UTF-8.
 func plain(d daemon) error {
 	for _, p := range []struct{ what, path string }{
@@ -25,7 +25,7 @@ func plain(d daemon) error {
 	return nil
 }
 
-// isSpecial reports whether r is a control character, or ends a line for some reader.
+// isSpecial reports whether r is a control character or a line break for some reader.
 func isSpecial(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 
 // plainTask refuses a program whose path the Task Scheduler would change, because it expands %NAME% and $(NAME).

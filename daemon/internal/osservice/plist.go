@@ -16,22 +16,23 @@ const plistSign = "<!-- Written by servicectl service install"
 var agentTemplate string
 
 // agentPlist returns the launchd agent, which runs the daemon from login on and restarts it if it fails. It does not
-// use socket activation, because launchd passes sockets only through a function of the C library and the programs are
-// built without cgo.
+// use socket activation, because launchd passes sockets only through a C library function and the programs are built
+// without cgo.
 func agentPlist(d daemon, label string) string {
 	log := filepath.Join(d.paths.Dir, rendezvous.LogDir, "serviced.stderr")
 	return expand(agentTemplate, "label", escaped(label), "program", escaped(d.program),
 		"directory", escaped(d.paths.Dir), "log", escaped(log))
 }
 
-// escaped escapes text for XML.
+// escaped escapes s for XML.
 func escaped(s string) string {
 	var b strings.Builder
 	_ = xml.EscapeText(&b, []byte(s))
 	return b.String()
 }
 
-// plistProgram returns the program that an agent starts, the first string after ProgramArguments, or "".
+// plistProgram returns the program that an agent starts, which is the first string after ProgramArguments. It returns
+// "" if there is none.
 func plistProgram(data string) string {
 	dec := xml.NewDecoder(strings.NewReader(data))
 	after := false

@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/internal/supervised"
 )
 
-// Run runs f, the daemon, until it returns. managed reports whether a service manager started the process. The context
-// passed to f ends on the same signals as a context from WithSignals.
+// Run runs f, the daemon, until it returns. managed reports whether a service manager started the process. f's context
+// ends on the same signals as the context of WithSignals.
 func Run(ctx context.Context, managed bool, f func(context.Context) error) error {
 	if managed {
 		leaveConsole()

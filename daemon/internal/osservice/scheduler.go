@@ -14,8 +14,8 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// scheduler runs the daemon as a Windows task that starts when the user logs on, in the user's session and with the
-// user's rights. A Windows service would need an administrator and could not open the user's browser.
+// scheduler runs the daemon as a Windows task. The task starts when the user logs on, in the user's session and with
+// the user's rights. A Windows service would need an administrator and could not open the user's browser.
 type scheduler struct {
 	d    daemon
 	user string // DOMAIN\name
@@ -47,7 +47,7 @@ func taskXML(d daemon, user string) string {
 		"directory", escaped(filepath.Dir(d.program)))
 }
 
-// wide encodes text in the encoding that schtasks expects: UTF-16, little-endian, with a byte order mark.
+// wide encodes s as schtasks expects: UTF-16, little-endian, with a byte order mark.
 func wide(s string) []byte {
 	out := []byte{0xff, 0xfe}
 	for _, unit := range utf16.Encode([]rune(s)) {
@@ -56,7 +56,8 @@ func wide(s string) []byte {
 	return out
 }
 
-// taskProgram returns the program that a task starts, from the output of `schtasks /Query /XML`, or "".
+// taskProgram returns the program that a task starts, or "" if there is none. data is the output of `schtasks /Query
+// /XML`.
 func taskProgram(data string) string {
 	var task struct {
 		Command string `xml:"Actions>Exec>Command"`
@@ -153,8 +154,8 @@ func (s *scheduler) present(ctx context.Context, missing error) (Report, error) 
 	return r, err
 }
 
-// status does not report whether the daemon is running, because schtasks prints that only in the system's language.
-// Callers must ask the daemon itself.
+// status reports whether the task exists. It does not report whether the daemon is running, because schtasks prints
+// that only in the system's language. Callers must ask the daemon itself.
 func (s *scheduler) status(ctx context.Context) (Report, error) {
 	r := Report{System: "task scheduler", Name: s.d.name, State: StateAbsent, Files: []string{}}
 	o := s.run(ctx, "schtasks", "/Query", "/TN", s.d.name, "/XML")

@@ -24,7 +24,7 @@ const (
 	StateUnknown   = "unknown" // installed, but the service manager does not report the state
 )
 
-// The changes that install and uninstall report.
+// Changes that install and uninstall report.
 const (
 	Created   = "created"
 	Updated   = "updated" // the content was different
@@ -34,22 +34,22 @@ const (
 
 // Report is the state of the service according to its manager.
 type Report struct {
-	// System is systemd, launchd or task scheduler; Name is the service's name there.
+	// System is systemd, launchd or task scheduler. Name is the service's name in that system.
 	System string `json:"system"`
 	Name   string `json:"name"`
 	State  string `json:"state"`
-	// Change is the change that install or uninstall made; empty for other actions.
+	// Change is the change made by install or uninstall; empty for other actions.
 	Change string `json:"change,omitempty"`
 	// AtLogin reports whether the service starts at login.
 	AtLogin bool     `json:"atLogin"`
 	Files   []string `json:"files"`
-	// Program is the daemon that the service starts. ProgramMissing reports that the file does not exist.
+	// Program is the daemon that the service starts. ProgramMissing reports that its file does not exist.
 	Program        string `json:"program,omitempty"`
 	ProgramMissing bool   `json:"programMissing"`
-	// Outdated is set if install would write different content.
+	// Outdated reports whether install would write different content.
 	Outdated bool `json:"outdated"`
 	PID      int  `json:"pid,omitempty"`
-	// Detail is the manager's message if something failed.
+	// Detail is the manager's message about a failure.
 	Detail string `json:"detail,omitempty"`
 }
 
@@ -88,11 +88,11 @@ func actions(m manager) map[string]func(context.Context) (Report, error) {
 
 // daemon describes the daemon that the service manager runs.
 type daemon struct {
-	name    string // serviced, with a suffix for a state directory other than the default one
+	name    string // serviced, with a suffix if the state directory is not the default one
 	program string
 	home    string
 	paths   rendezvous.Paths
-	usual   bool // whether this is the default state directory
+	usual   bool // this is the default state directory
 }
 
 // describe returns the daemon for the environment's state directory, with this program under its stable path.
@@ -155,14 +155,14 @@ func startChanged(ctx context.Context, start func(context.Context) (Report, erro
 // restoreWait is the time limit for restoring a service.
 const restoreWait = 30 * time.Second
 
-// restoring returns a context for restoring a service. Ctrl-C does not cancel it, because Ctrl-C may have caused the
-// update to fail.
+// restoring returns a context for restoring a service. Ctrl-C does not cancel this context, because Ctrl-C may have
+// caused the update to fail.
 func restoring(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), restoreWait)
 }
 
-// restored returns the error failure of an update, after which the service was restored. If restoring failed with
-// err, the error includes err.
+// restored returns the error of a failed update after which the service was restored. If restoring failed with err, the
+// error includes err.
 func restored(failure, err error) error {
 	if err == nil {
 		return failure
@@ -172,10 +172,10 @@ func restored(failure, err error) error {
 		"Correct the cause, then run `servicectl service install` again.")
 }
 
-// runs reports whether the service manager runs the daemon, or will start it for the next client.
+// runs reports whether the service manager runs the daemon or will start it for the next client.
 func (r Report) runs() bool { return r.State == StateRunning || r.State == StateListening }
 
-// startable returns the report of a service that can be started, or an error with the reason why it cannot be started.
+// startable returns r if the service can be started, or an error with the reason why it cannot.
 func startable(r Report, err error) (Report, error) {
 	switch {
 	case err != nil:
@@ -192,7 +192,7 @@ func startable(r Report, err error) (Report, error) {
 // onDemand is the hint for systems without a usable service manager.
 const onDemand = "Let clients start the daemon on demand: a service is optional."
 
-// nothing returns uninstall's error for a service that is not installed.
+// nothing returns the error of uninstall for a service that is not installed.
 func nothing() error {
 	return problem.New(problem.CodeServiceNotInstalled, "the service is not installed", "Do nothing.")
 }

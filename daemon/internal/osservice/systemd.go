@@ -15,7 +15,7 @@ import (
 type systemd struct {
 	d   daemon
 	dir string // the directory of the user's units
-	// packaged is the directory of the units that the program's package installed, or "" if install writes units.
+	// packaged is the directory of the units that the program's package installed; empty if install writes units.
 	packaged string
 	run      runner
 }
@@ -40,7 +40,7 @@ func (s *systemd) files() files {
 func (s *systemd) socketPath() string { return filepath.Join(s.dir, s.socket()) }
 
 // install writes the units, unless a package installed them, and opens the sockets, now and at every login. A daemon
-// that a client started notices that its sockets were replaced, and stops; the new daemon waits for it. If an update
+// started by a client stops when it notices that its sockets were replaced; the new daemon waits for this. If an update
 // fails, install restores the previous units.
 func (s *systemd) install(ctx context.Context) (Report, error) {
 	if err := s.writable(); err != nil {
@@ -85,7 +85,7 @@ func (s *systemd) restore(ctx context.Context, u update, failure error) error {
 	return restored(failure, err)
 }
 
-// activate makes systemd use the written units.
+// activate makes systemd use the units that install wrote.
 func (s *systemd) activate(ctx context.Context, change string) (Report, error) {
 	if err := s.all(ctx, []string{"daemon-reload"}); err != nil {
 		return Report{}, err
@@ -118,7 +118,7 @@ func (s *systemd) writable() error {
 	return nil
 }
 
-// unseen returns an error that explains why systemd does not use the written file.
+// unseen returns the error for a written file that systemd does not use.
 func (s *systemd) unseen(unit map[string]string) error {
 	if unit["LoadState"] == "masked" {
 		return problem.New(problem.CodeServiceManagerRefused, s.socket()+" is masked",
@@ -137,7 +137,7 @@ func (s *systemd) unseen(unit map[string]string) error {
 }
 
 // uninstall stops the daemon, disables its socket and removes the files that install wrote, even if systemd does not
-// respond. It keeps a package's units.
+// respond. It keeps units that a package installed.
 func (s *systemd) uninstall(ctx context.Context) (Report, error) {
 	r := Report{System: "systemd", Name: s.d.name, State: StateAbsent, Files: []string{}}
 	was, err := s.status(ctx)
@@ -158,14 +158,14 @@ func (s *systemd) uninstall(ctx context.Context) (Report, error) {
 	}
 	r.Change = Removed
 	if alive {
-		// A unit that is no longer loaded cannot be reset.
+		// Ignore the error, because a unit that is no longer loaded cannot be reset.
 		_ = s.all(ctx, []string{"daemon-reload"}, []string{"reset-failed", s.socket(), s.service()})
 	}
 	return r, nil
 }
 
-// removeFiles removes the units that install wrote and the link that enables the socket, and returns the ones
-// that existed.
+// removeFiles removes the units that install wrote and the link that enables the socket. It returns the paths that
+// existed.
 func (s *systemd) removeFiles() ([]string, error) {
 	paths := []string{s.socketPath(), filepath.Join(s.dir, s.service())}
 	if s.isLinked() {
@@ -181,7 +181,7 @@ func (s *systemd) removeFiles() ([]string, error) {
 // link returns the path of the link that enables the socket for this user.
 func (s *systemd) link() string { return filepath.Join(s.dir, "sockets.target.wants", s.socket()) }
 
-// isLinked reports whether link points to the socket unit that install wrote, or to the package's socket unit.
+// isLinked reports whether the link points to install's or the package's socket unit.
 func (s *systemd) isLinked() bool {
 	target, err := os.Readlink(s.link())
 	if err == nil && !filepath.IsAbs(target) {
@@ -190,8 +190,8 @@ func (s *systemd) isLinked() bool {
 	return err == nil && (target == s.socketPath() || target == s.expectedSocket())
 }
 
-// start restarts the socket unit unless the daemon already runs on its sockets. A restart is needed because the
-// socket files may have been replaced: the directory was deleted, or a client started a daemon.
+// start restarts the socket unit unless the daemon already uses its sockets. A restart is needed because the socket
+// files may have been replaced, after the directory was deleted or a client started a daemon.
 func (s *systemd) start(ctx context.Context) (Report, error) {
 	r, err := startable(s.status(ctx))
 	if err != nil || r.State == StateRunning {
@@ -222,7 +222,7 @@ func (s *systemd) stop(ctx context.Context) (Report, error) {
 	return s.status(ctx)
 }
 
-// status compares the files with what install would write, and asks systemd about the units.
+// status compares the files with install's output, and asks systemd for the state of the units.
 func (s *systemd) status(ctx context.Context) (Report, error) {
 	r := Report{System: "systemd", Name: s.d.name, State: StateAbsent, Files: []string{}}
 	units, err := s.files().read()
@@ -246,8 +246,8 @@ func (s *systemd) status(ctx context.Context) (Report, error) {
 	return s.ask(ctx, r)
 }
 
-// ask adds systemd's view of the units to a report. If systemd does not respond, the link shows whether the socket is
-// enabled.
+// ask adds the units' state according to systemd to a report. If systemd does not respond, the link shows whether the
+// socket is enabled.
 func (s *systemd) ask(ctx context.Context, r Report) (Report, error) {
 	seen, err := s.show(ctx)
 	if err != nil {

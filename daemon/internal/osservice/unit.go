@@ -11,7 +11,7 @@ const unitSign = "# Written by `servicectl service install`"
 //go:embed templates/serviced.socket
 var socketTemplate string
 
-// socketUnit returns the unit of the sockets to which clients connect, so that the first client starts the daemon.
+// socketUnit returns the unit of the sockets to which clients connect. The first client starts the daemon.
 func socketUnit(d daemon) string {
 	return expand(socketTemplate, "name", d.name, "control", specifiers(d.paths.Control), "mcp", specifiers(d.paths.MCP))
 }
@@ -19,10 +19,10 @@ func socketUnit(d daemon) string {
 //go:embed templates/serviced.service
 var serviceTemplate string
 
-// serviceUnit returns the daemon's unit. It forbids everything that the daemon does not need, except with options
-// such as ProtectSystem or PrivateTmp, which require privileges or user namespaces and would keep the daemon from
-// starting where these are not available. The browser is opened outside this unit, because browsers outlive the
-// daemon and need operations that are forbidden here.
+// serviceUnit returns the daemon's unit. It forbids what the daemon does not need. It does not use options such as
+// ProtectSystem or PrivateTmp, because they require privileges or user namespaces and would prevent the daemon from
+// starting without these. The browser is opened outside this unit, because it outlives the daemon and needs operations
+// that are forbidden here.
 func serviceUnit(d daemon) string {
 	environment := quoted("SERVICE_CONFIG_DIR=" + d.paths.Dir)
 	return expand(serviceTemplate, "name", d.name, "program", quoted(d.program), "environment", environment)
@@ -39,7 +39,7 @@ func expand(template string, pairs ...string) string {
 // specifiers escapes the % character, which systemd expands.
 func specifiers(s string) string { return strings.ReplaceAll(s, "%", "%%") }
 
-// quoted returns s as one word of a line in a unit.
+// quoted returns s as one word in a line of a unit.
 func quoted(s string) string {
 	return `"` + specifiers(strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s)) + `"`
 }
@@ -67,7 +67,8 @@ func programOf(unit string) string {
 	return ""
 }
 
-// properties parses the output of `systemctl show` for several units: NAME=VALUE lines, an empty line between units.
+// properties parses the output of `systemctl show` for several units: lines NAME=VALUE, with an empty line between
+// units.
 func properties(text string) (units []map[string]string) {
 	for block := range strings.SplitSeq(strings.ReplaceAll(text, "\r", ""), "\n\n") {
 		unit := map[string]string{}

@@ -1,6 +1,6 @@
 // Package pairs remembers the real glasses that the user connected to this computer: their addresses and the user's
-// descriptions of their panels. It stores them in the file glasses.json of the state directory. They never leave the
-// computer.
+// descriptions of their panels. It stores them in the file glasses.json of the state directory. These data never leave
+// the computer.
 package pairs
 
 import (
@@ -28,7 +28,7 @@ const (
 	// Max is the maximum number of pairs; the least recently used ones are forgotten.
 	Max     = 32
 	maxFile = 256 << 10
-	maxText = 100 // bytes of a name
+	maxText = 100 // bytes
 )
 
 const fileName = "glasses.json"
@@ -38,7 +38,7 @@ type Known struct {
 	backend.Pair
 	DeviceModel string    `json:"deviceModel"`
 	UsedAt      time.Time `json:"usedAt"`
-	// Uncleared is set if the pair's adapter has not confirmed that the panel is dark, which is also the case while the
+	// Uncleared is set if the pair's adapter has not confirmed that the panel is dark. This is also the case while the
 	// pair is connected.
 	Uncleared bool `json:"-"`
 }
@@ -61,7 +61,7 @@ type Store struct {
 	list []Known // most recently used first
 }
 
-// Open reads the file. A file that cannot be used is renamed and treated as empty.
+// Open reads the file. It renames an unusable file and then treats it as empty.
 func Open(stateDir string, now func() time.Time, log *slog.Logger) *Store {
 	s := &Store{dir: stateDir, path: filepath.Join(stateDir, fileName), now: now}
 	data, err := statefile.Read(s.path, maxFile)
@@ -113,7 +113,7 @@ func (s *Store) IsUncleared(deviceModel, name string) bool {
 // mark returns the key of the mark that the adapter sets for the pair.
 func (k Known) mark() uncleared.Pair { return uncleared.Pair{DeviceModel: k.DeviceModel, Name: k.Name} }
 
-// Last returns the most recently used pair of a model; its name is empty if there is none.
+// Last returns the most recently used pair of a model. The pair has no name if there is none.
 func (s *Store) Last(deviceModel string) backend.Pair {
 	for _, k := range s.List() {
 		if k.DeviceModel == deviceModel {
@@ -123,7 +123,7 @@ func (s *Store) Last(deviceModel string) backend.Pair {
 	return backend.Pair{}
 }
 
-// Named returns the pair with this name, ignoring case. For an unknown pair, only the name is set.
+// Named returns the pair with this name, ignoring case. If the pair is unknown, only its name is set.
 func (s *Store) Named(deviceModel, name string) backend.Pair {
 	for _, k := range s.List() {
 		if k.is(deviceModel, name) {
@@ -133,8 +133,8 @@ func (s *Store) Named(deviceModel, name string) backend.Pair {
 	return backend.Pair{Name: name}
 }
 
-// Use remembers that a pair was connected. It keeps the stored panel settings, and the stored addresses if p has none,
-// as with a connection through a page in the browser.
+// Use remembers that a pair was connected. It keeps the stored panel settings. It also keeps the stored addresses if p
+// has none, as with a connection through a page in the browser.
 func (s *Store) Use(deviceModel string, p backend.Pair) error {
 	used := Known{Pair: p, DeviceModel: deviceModel, UsedAt: s.now().UTC()}
 	if !isUsable(used) {

@@ -15,7 +15,7 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// The states of an adapter, as `servicectl plugin list` shows them.
+// States of an adapter, as shown by `servicectl plugin list`.
 const (
 	Stopped  = "stopped"
 	Starting = "starting"
@@ -24,7 +24,7 @@ const (
 	Refused  = "refused"
 )
 
-// Rules of supervision.
+// Limits of supervision.
 const (
 	minBackoff = 100 * time.Millisecond
 	maxBackoff = 10 * time.Second
@@ -37,7 +37,7 @@ const (
 )
 
 // adapter supervises the process of one adapter. The first call starts its goroutine, which owns the process. mu guards
-// the fields below it, and every change of state closes changed.
+// the fields below it. Every change of state closes changed.
 type adapter struct {
 	name string
 	host *Host
@@ -49,13 +49,13 @@ type adapter struct {
 
 	mu     sync.Mutex
 	status PluginStatus
-	about  *backend.Transport // the last description of a transport adapter; nil for a backend adapter
+	about  *backend.Transport // latest description of a transport adapter; nil for a backend adapter
 	inst   *instance          // set while the adapter runs
-	// described is the adapter's description; set while the adapter is running or stopped while idle.
+	// described is the adapter's description. It is set while the adapter is running or stopped because it is idle.
 	described *pluginv1.DescribeResponse
-	wake      func() // makes rest return; set while the adapter is stopped while idle
+	wake      func() // makes rest return; set while the adapter is stopped because it is idle
 	crashes   []time.Time
-	// permanent is the problem that an adapter reported if it cannot start and a retry would not help.
+	// permanent is the problem reported by an adapter that cannot start, if a retry would not help.
 	permanent *problem.Error
 	refused   error     // why the file was refused; set in the state Refused
 	resume    time.Time // end of the backoff; monotonic, so that setting the clock does not prolong it
@@ -87,9 +87,9 @@ func (a *adapter) setState(state string) {
 	a.changed = make(chan struct{})
 }
 
-// get returns the running instance, starting the adapter if necessary. The process is not stopped while idle before
-// the caller has called done. get waits for a start in progress, but not for a long backoff. It returns a
-// *problem.Error or ctx's error on failure.
+// get returns the running instance, starting the adapter if necessary. It waits for a start in progress, but not for a
+// long backoff. The idle adapter is not stopped until the caller has called done. get returns a *problem.Error, or
+// ctx's error.
 func (a *adapter) get(ctx context.Context) (inst *instance, done func(), err error) {
 	if a.host.unavailable != nil {
 		return nil, nil, a.host.unavailable
@@ -107,7 +107,7 @@ func (a *adapter) get(ctx context.Context) (inst *instance, done func(), err err
 			if a.life.Err() != nil {
 				return nil, nil, unavailable(a.name, "it is being stopped", 0)
 			}
-			if begun && a.status.State == Refused { // an adapter may have been stopped while idle in the meantime
+			if begun && a.status.State == Refused { // the idle adapter may have been stopped in the meantime
 				return nil, nil, a.unavailable()
 			}
 			begun = true
@@ -134,7 +134,8 @@ func (a *adapter) get(ctx context.Context) (inst *instance, done func(), err err
 	}
 }
 
-// supervise runs the adapter until the host stops or the file is refused. It stops an idle adapter until its next use.
+// supervise runs the adapter until the host stops or the adapter's file is refused. It stops an idle adapter until its
+// next use.
 func (a *adapter) supervise(ctx context.Context) {
 	for {
 		inst, err := a.host.launch(ctx, a)
@@ -156,7 +157,7 @@ func (a *adapter) supervise(ctx context.Context) {
 	}
 }
 
-// pause waits after the end of a process. It returns true when the adapter is to be started again, and false if ctx
+// pause waits after the process has ended. It returns true when the adapter should be started again, and false if ctx
 // ends first.
 func (a *adapter) pause(ctx context.Context, cause error) bool {
 	if errors.Is(cause, errRests) {
@@ -165,8 +166,8 @@ func (a *adapter) pause(ctx context.Context, cause error) bool {
 	return a.backOff(ctx, cause)
 }
 
-// monitor waits for the process to end and returns the reason. It stops the process when it is stuck, when it has
-// agreed to stop because it is idle, or when ctx ends.
+// monitor waits for the process to end and returns the reason. It stops the process if the process is stuck, if it has
+// agreed to stop because it is idle, or if ctx ends.
 func (a *adapter) monitor(ctx context.Context, inst *instance) error {
 	watching, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup
@@ -208,7 +209,7 @@ func (a *adapter) setRefused(r *refusal) {
 	a.setState(Refused)
 }
 
-// backOff waits after a crash, longer each time. It returns false if the host stops in the meantime.
+// backOff waits after a crash, longer after each one. It returns false if the host stops in the meantime.
 func (a *adapter) backOff(ctx context.Context, cause error) bool {
 	a.mu.Lock()
 	now := a.host.now()
@@ -225,7 +226,7 @@ func (a *adapter) backOff(ctx context.Context, cause error) bool {
 	if len(a.crashes) >= breakerCrashes {
 		wait = breakerPause
 		a.crashes = nil
-		a.address.close() // connections do not wait that long
+		a.address.close() // a client would not wait that long for a connection
 		a.status.LastError = fmt.Sprintf("%d crashes within a minute, the last one: %v", breakerCrashes, cause)
 	}
 	a.resume = time.Now().Add(wait)
@@ -249,7 +250,7 @@ func (a *adapter) backOff(ctx context.Context, cause error) bool {
 	return true
 }
 
-// stop ends an adapter that was removed, and waits for its process.
+// stop ends a removed adapter and waits for its process.
 func (a *adapter) stop() {
 	a.end()
 	a.mu.Lock()
@@ -257,7 +258,7 @@ func (a *adapter) stop() {
 	for a.status.State != Stopped && a.status.State != Refused {
 		changed := a.changed
 		a.mu.Unlock()
-		<-changed // always closed eventually: supervise ends with life
+		<-changed // closed eventually, because supervise ends with life
 		a.mu.Lock()
 	}
 }
@@ -292,7 +293,7 @@ func (a *adapter) running() *instance {
 	return a.inst
 }
 
-// unavailable returns the problem for a call that needs an adapter which is not running. The caller holds mu.
+// unavailable returns the problem of a call whose adapter is not running. The caller holds mu.
 func (a *adapter) unavailable() *problem.Error {
 	if a.status.State == Refused && IsUpgrading(a.refused) {
 		return &problem.Error{

@@ -29,7 +29,7 @@ const (
 	maxOwner     = 256      // bytes
 )
 
-// addedAdapter is an entry of the list: a file as approved by the user, with its description at that time.
+// addedAdapter is an entry of the list: a file that the user approved, and its description at that time.
 type addedAdapter struct {
 	Name         string    `json:"name"`
 	Path         string    `json:"path"`
@@ -45,7 +45,7 @@ type addedList struct {
 	Adapters []addedAdapter `json:"adapters"`
 }
 
-// errUnusable means that the list was read but is invalid.
+// errUnusable is returned for a list that was read but is invalid.
 var errUnusable = errors.New("the list of added adapters is corrupt")
 
 // parseAdded parses the list. It rejects entries that Add would refuse.
@@ -78,8 +78,8 @@ func (a addedAdapter) transport() backend.Transport {
 	return backend.Transport{Name: a.Name, Title: a.Title, DeviceModels: a.DeviceModels, VirtualClock: a.VirtualClock}
 }
 
-// loadAdded reads the list when the host starts. If the list is unusable, there are no added adapters, and the file is
-// renamed so that the user can examine it.
+// loadAdded reads the list when the host starts. It renames an unusable list so that the user can examine it, and
+// starts without added adapters.
 func (h *Host) loadAdded() {
 	path := filepath.Join(h.opts.ConfigDir, addedName)
 	data, err := statefile.Read(path, maxAddedFile)
@@ -109,7 +109,7 @@ func (h *Host) newAdded(entry addedAdapter) *adapter {
 	return a
 }
 
-// replaceAdded writes the list and then uses it. The caller holds changing.
+// replaceAdded writes the list and then applies it. The caller holds changing.
 func (h *Host) replaceAdded(list []*adapter) error {
 	var out addedList
 	for _, a := range list {
@@ -134,9 +134,9 @@ func (h *Host) setAdded(list []*adapter) {
 	h.added = list
 }
 
-// Add adds the user's own transport adapter, after starting it once to read its description, which contains its name.
-// The file must have the checksum that the user approved. It replaces an adapter that was added from the same path. It
-// returns a *problem.Error on failure.
+// Add adds the user's own transport adapter. It starts the adapter once to read its description, which contains its
+// name. The file must have the checksum that the user approved. An adapter that was added from the same path is
+// replaced. Add returns a *problem.Error on failure.
 func (h *Host) Add(ctx context.Context, path, sha256 string) (PluginStatus, error) {
 	if h.unavailable != nil {
 		return PluginStatus{}, h.unavailable
@@ -231,7 +231,7 @@ func (h *Host) listAdded() []*adapter {
 	return slices.Clone(h.added)
 }
 
-// Remove removes an added adapter and stops it. Glasses of sessions that use it are detached. Its file is kept. It
+// Remove removes an added adapter, keeping its file, and stops it. Glasses of sessions that use it are detached. It
 // returns a *problem.Error on failure.
 func (h *Host) Remove(name string) (PluginStatus, error) {
 	h.changing.Lock()
@@ -258,9 +258,9 @@ func (h *Host) Remove(name string) (PluginStatus, error) {
 	return a.snapshot(), nil
 }
 
-// verifyAdded checks the file of an added adapter before each start: only this user and root may be able to replace it,
-// and it must be the approved one. It cannot detect that a program replaces the file after the check, so only a copy is
-// run (copyOf).
+// verifyAdded checks the file of an added adapter before each start. Only this user and root may be able to replace it,
+// and it must be the approved one. verifyAdded cannot detect that a program replaces the file after the check, so only
+// a copy is run (see copyOf).
 func verifyAdded(a addedAdapter) error {
 	again := addAgain(a)
 	info, err := os.Lstat(a.Path)
@@ -284,21 +284,21 @@ func verifyAdded(a addedAdapter) error {
 	return err
 }
 
-// changedProgram returns the refusal of a program that differs from the approved one.
+// changedProgram returns the error for a program that differs from the approved one.
 func changedProgram(a addedAdapter) error {
 	return refuseWith(addAgain(a), "%s is not the file that was added: its checksum differs", a.Path)
 }
 
 // addAgain returns the fix hint for a program that changed or cannot run.
 func addAgain(a addedAdapter) string {
-	if a.Name == "" { // it is being added
+	if a.Name == "" { // it is not added yet
 		return "Correct that, then add it again."
 	}
 	return "Run `servicectl plugin add " + a.Path + "` to approve it as it is now, or `servicectl plugin remove " +
 		a.Name + "`."
 }
 
-// notUsable returns the problem for a file that cannot be added.
+// notUsable returns the problem of a file that cannot be added.
 func notUsable(err error) error {
 	p := &problem.Error{Code: problem.CodeAdapterNotUsable, Message: "the adapter cannot be used: " + err.Error(),
 		FixHint: "See \"Write an adapter\" in the documentation; `servicectl daemon logs` shows what it printed."}

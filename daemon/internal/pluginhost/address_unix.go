@@ -18,16 +18,16 @@ import (
 )
 
 // address is the address of the embedded backend. The daemon listens on it and the adapter inherits the listeners, so
-// that connections wait while the adapter is not running. Only the adapter's supervisor uses it. The zero value is
+// that connections wait while the adapter is not running. Only the adapter's supervisor uses address. Its zero value is
 // closed.
 type address struct {
 	listeners []net.Listener
-	waiting   []*os.File // copies of them, used to wait for connections
+	waiting   []*os.File // copies of listeners, used to wait for connections
 	release   func()     // ends hold and waits for it
 }
 
-// open returns copies of the listeners for a process, which the caller closes. If necessary it first listens on the
-// port that the embedded backend stored in its directory. If the port was free for a while, it chooses another one: a
+// open returns copies of the listeners for a process. The caller closes them. If necessary it first listens on the port
+// that the embedded backend stored in its directory. If that port was free for a while, open chooses another one. A
 // program that used the port in the meantime may have left a service worker in a browser, which would continue to serve
 // pages at the backend's origin.
 func (a *address) open(ctx context.Context, dir string) ([]*os.File, error) {
