@@ -13,9 +13,10 @@ const (
 	Chat      API = "chat"
 	Responses API = "responses"
 	Messages  API = "messages"
+	Realtime  API = "realtime" // a WebSocket with the events of OpenAI's Realtime API
 )
 
-// APIs lists the supported interfaces.
+// APIs lists the supported interfaces whose calls are single requests.
 var APIs = []API{Chat, Responses, Messages}
 
 // Path returns the interface's path below a provider's base address.

@@ -40,6 +40,7 @@ type decoder struct {
 	taken      map[string]jsontext.Value // top-level fields that are kept separate, or noted
 	images     int
 	imageBytes int
+	audio      int // characters of sound, in Base64
 }
 
 // rule checks a value and appends its encoding to d.out. To omit the field, it appends nothing.

@@ -1,0 +1,275 @@
+package wire
+
+import (
+	"bytes"
+	"crypto/rand"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/service-dev/service/internal/problem"
+)
+
+// The events of a realtime session that the gateway sends or reacts to.
+const (
+	eventAppend           = "input_audio_buffer.append"
+	EventCommit           = "input_audio_buffer.commit"
+	EventCommitted        = "input_audio_buffer.committed"
+	EventSessionUpdate    = "session.update"
+	EventSessionCreated   = "session.created"
+	EventSessionUpdated   = "session.updated"
+	EventResponseCreate   = "response.create"
+	EventResponseCancel   = "response.cancel"
+	EventResponseCreated  = "response.created"
+	EventResponseDone     = "response.done"
+	EventError            = "error"
+	realtimeAudio         = "audio/pcm"
+	realtimeRate          = "24000"
+	maxInstructions       = 256 << 10 // bytes
+	maxTranscript         = 64 << 10  // bytes
+	maxRealtimeTools      = 128
+	charactersPerAudioIn  = 3200 // of Base64 for a token of sound that the app sends, twice as dense as usual
+	charactersPerAudioOut = 3200 // of Base64 for a token of sound in an answer: 50 ms
+)
+
+// RealtimeRules decode the events that an app sends in one realtime session. They have the settings of the session that
+// the gateway sets, whatever the app requests.
+type RealtimeRules struct {
+	Output  int64             // maximum length of an answer in tokens
+	History int64             // tokens of the conversation that the provider reads again for an answer
+	Voices  map[string]string // the provider's names of the voices, by ours
+
+	// Responds is set if the gateway has to start an answer when the provider has detected the end of speech.
+	Responds bool
+
+	asked int64            // the session's maximum length of an answer, if the app has requested one
+	fixed map[string]int64 // bytes of the session's instructions and tools, by field
+}
+
+// NewRealtimeRules returns rules with the defaults of a session.
+func NewRealtimeRules(output, history int64, voices map[string]string) *RealtimeRules {
+	return &RealtimeRules{Output: output, History: history, Voices: voices, Responds: true, asked: output,
+		fixed: map[string]int64{}}
+}
+
+// ClientEvent is an event that may be sent to the provider.
+type ClientEvent struct {
+	Type, ID string
+	Body     []byte
+	// Tokens is a bound on the input that the event adds to the conversation.
+	Tokens int64
+}
+
+// Begin returns the first event for the provider, with the gateway's own settings. voice is one of ours, or "".
+func (r *RealtimeRules) Begin(voice string) []byte {
+	out := []byte(`{"type":"session.update","session":{"type":"realtime","audio":{"input":{"format":` + realtimeFormat +
+		`,"turn_detection":{"type":"server_vad","create_response":false,"interrupt_response":true}},"output":{"format":` +
+		realtimeFormat)
+	if theirs := r.Voices[voice]; theirs != "" {
+		out = append(out, `,"voice":`...)
+		out, _ = jsontext.AppendQuote(out, theirs) // the catalogue allows only valid text
+	}
+	return append(out, ("}}," + r.limits(r.asked) + "}}")...)
+}
+
+const realtimeFormat = `{"type":"` + realtimeAudio + `","rate":` + realtimeRate + `}`
+
+// limits returns the members of a session that limit the cost of an answer.
+func (r *RealtimeRules) limits(output int64) string {
+	return maxOutputTokens(output) + `,"truncation":{"type":"retention_ratio","retention_ratio":0.8,"token_limits":{"post_instructions":` +
+		strconv.FormatInt(r.History, 10) + `}}`
+}
+
+// InputBound returns a bound on the input of an answer, which never exceeds the model's context. added is the sum of
+// Tokens since the end of the last answer.
+func (r *RealtimeRules) InputBound(added, context int64) int64 {
+	bound := r.History + added + perTools + perRequest
+	for _, n := range r.fixed {
+		bound += n
+	}
+	return min(bound, context)
+}
+
+// Client decodes an event of the app. It returns a *FieldError for an event that must not be sent to the provider. The
+// result has Type and ID even then, if they are known.
+func (r *RealtimeRules) Client(data []byte) (ClientEvent, error) {
+	if e, ok := appendEvent(data); ok {
+		return e, nil
+	}
+	e := ClientEvent{}
+	if err := checkText(data); err != nil {
+		return e, err
+	}
+	_ = each(bytes.TrimSpace(data), func(name string, v jsontext.Value) error {
+		switch name {
+		case "type":
+			e.Type, _ = stringOf(v)
+		case "event_id":
+			e.ID, _ = stringOf(v)
+		}
+		return nil
+	})
+	e.ID = e.ID[:min(len(e.ID), maxName)]
+	allowed, ok := clientEvents[e.Type]
+	if !ok {
+		return e, unsupported("type", " with the value "+strconv.Quote(clip(e.Type)))
+	}
+	d := &decoder{out: make([]byte, 0, len(data)+256), taken: map[string]jsontext.Value{}}
+	if err := allowed(d, "", bytes.TrimSpace(data)); err != nil {
+		return e, err
+	}
+	e.Tokens = int64(len(d.out)-d.audio) + perMessage + int64(d.audio)/charactersPerAudioIn
+	e.Body = d.out
+	switch e.Type {
+	case EventSessionUpdate:
+		return r.update(e, d)
+	case EventResponseCreate:
+		return r.create(e, d), nil
+	case eventAppend:
+		e.Tokens = int64(d.audio)/charactersPerAudioIn + 1
+	}
+	return e, nil
+}
+
+// update adds the gateway's settings to a session.update, and notes what the app has requested.
+func (r *RealtimeRules) update(e ClientEvent, d *decoder) (ClientEvent, error) {
+	if most, ok := d.taken["session.max_output_tokens"]; ok {
+		r.asked = r.outputOf(most)
+	}
+	if turn, ok := d.taken["session.audio.input.turn_detection"]; ok {
+		r.Responds = turn.Kind() == '{' && string(d.taken["create_response"]) != "false"
+	}
+	for _, name := range []string{"session.instructions", "session.tools"} {
+		if v, ok := d.taken[name]; ok {
+			r.fixed[name] = int64(len(v))
+		}
+	}
+	voice := d.taken["session.audio.output.voice"]
+	if ours, _ := stringOf(voice); voice != nil {
+		theirs, ok := r.Voices[ours]
+		if !ok {
+			return e, invalid("session.audio.output.voice", "is not a voice of this model")
+		}
+		quoted, _ := jsontext.AppendQuote(nil, theirs)
+		e.Body = bytes.Replace(e.Body, []byte(voiceHere), quoted, 1)
+	}
+	e.Body = bytes.Replace(e.Body, []byte(limitsHere), []byte(r.limits(r.asked)), 1)
+	e.Tokens = 0 // counted by InputBound
+	return e, nil
+}
+
+// create adds the limit on the length of the answer to a response.create.
+func (r *RealtimeRules) create(e ClientEvent, d *decoder) ClientEvent {
+	output := r.asked
+	if most, ok := d.taken["response.max_output_tokens"]; ok {
+		output = r.outputOf(most)
+	}
+	if !bytes.Contains(e.Body, []byte(limitsHere)) { // without response
+		e.Body = r.Respond()
+		return e
+	}
+	e.Body = bytes.Replace(e.Body, []byte(limitsHere), []byte(maxOutputTokens(output)), 1)
+	return e
+}
+
+func maxOutputTokens(n int64) string { return `"max_output_tokens":` + strconv.FormatInt(n, 10) }
+
+// Respond returns the event that starts an answer at the end of speech.
+func (r *RealtimeRules) Respond() []byte {
+	return []byte(`{"type":"response.create","response":{` + maxOutputTokens(r.asked) + `}}`)
+}
+
+// outputOf returns the maximum length of an answer for a requested one, which may be "inf".
+func (r *RealtimeRules) outputOf(v jsontext.Value) int64 {
+	n, err := strconv.ParseInt(string(v), 10, 64)
+	if err != nil {
+		return r.Output
+	}
+	return min(n, r.Output)
+}
+
+// appendEvent decodes the most frequent event without copying its sound twice. It accepts exactly the members that the
+// event has and, from a simulated microphone, transcript, which it omits. It returns false for any other text.
+func appendEvent(data []byte) (e ClientEvent, ok bool) {
+	if !bytes.Contains(data[:min(len(data), 512)], []byte(eventAppend)) {
+		return e, false
+	}
+	d := jsontext.NewDecoder(bytes.NewBuffer(data))
+	if token, err := d.ReadToken(); err != nil || token.Kind() != '{' {
+		return e, false
+	}
+	var audio []byte
+	isAppend := false
+	for d.PeekKind() == '"' {
+		token, err := d.ReadToken()
+		if err != nil {
+			return e, false
+		}
+		name := token.String()
+		v, err := d.ReadValue()
+		if err != nil || v.Kind() != '"' {
+			return e, false
+		}
+		switch name {
+		case "type":
+			isAppend = string(v) == `"`+eventAppend+`"`
+		case "event_id":
+			e.ID, _ = stringOf(v)
+		case "audio":
+			audio = bytes.Clone(v)
+		case "transcript":
+		default:
+			return e, false
+		}
+	}
+	end, err := d.ReadToken()
+	if err != nil || end.Kind() != '}' || len(bytes.TrimSpace(data[d.InputOffset():])) > 0 || !isAppend ||
+		len(e.ID) > maxName || !isBase64(audio) {
+		return e, false
+	}
+	e.Type, e.Tokens = eventAppend, int64(len(audio))/charactersPerAudioIn+1
+	e.Body = append(append(make([]byte, 0, len(audio)+512), `{"type":"`+eventAppend+`","audio":`...), audio...)
+	if e.ID != "" {
+		quoted, err := jsontext.AppendQuote([]byte(`,"event_id":`), e.ID)
+		if err != nil {
+			return e, false
+		}
+		e.Body = append(e.Body, quoted...)
+	}
+	e.Body = append(e.Body, '}')
+	return e, true
+}
+
+// isBase64 reports whether a JSON string without escapes contains only characters of Base64.
+func isBase64(quoted []byte) bool {
+	if len(quoted) < 2 {
+		return false
+	}
+	return !slices.ContainsFunc(quoted[1:len(quoted)-1], func(b byte) bool {
+		return (b < 'a' || b > 'z') && (b < 'A' || b > 'Z') && (b < '0' || b > '9') && b != '+' && b != '/' && b != '='
+	})
+}
+
+// RealtimeError returns an error event for the app. id is the event_id of the app's event, or "".
+func RealtimeError(id, kind, code, message, param string, more map[string]any) []byte {
+	detail := map[string]any{"type": kind, "code": code, "message": message, "param": nil, "event_id": nil}
+	if id != "" {
+		detail["event_id"] = id
+	}
+	if param != "" {
+		detail["param"] = param
+	}
+	maps.Copy(detail, more)
+	return encodeEvent(map[string]any{"type": EventError, "event_id": "event_" + rand.Text(), "error": detail})
+}
+
+// audioText accepts sound in Base64 and counts it.
+func audioText(d *decoder, path string, v jsontext.Value) error {
+	if v.Kind() != '"' || !isBase64(v) {
+		return &FieldError{problem.CodeInvalidValue, path, path + " is not Base64"}
+	}
+	d.audio += len(v)
+	return d.raw(v)
+}

@@ -1,0 +1,111 @@
+package wire
+
+import (
+	"bytes"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// serverEvents are the events of a provider that apps receive.
+var serverEvents = map[string]bool{
+	EventSessionCreated: true, EventSessionUpdated: true, EventError: true,
+	"conversation.item.created": true, "conversation.item.added": true, "conversation.item.done": true,
+	"conversation.item.retrieved": true, "conversation.item.truncated": true, "conversation.item.deleted": true,
+	EventCommitted: true, "input_audio_buffer.cleared": true, "input_audio_buffer.speech_started": true,
+	"input_audio_buffer.speech_stopped": true, EventResponseCreated: true, EventResponseDone: true,
+	"response.output_item.added": true, "response.output_item.done": true, "response.content_part.added": true,
+	"response.content_part.done": true, "response.output_text.delta": true, "response.output_text.done": true,
+	audioDelta: true, "response.output_audio.done": true, "response.output_audio_transcript.delta": true,
+	"response.output_audio_transcript.done": true, "response.function_call_arguments.delta": true,
+	"response.function_call_arguments.done": true,
+}
+
+const audioDelta = "response.output_audio.delta"
+
+// ServerEvent is an event of a provider.
+type ServerEvent struct {
+	Type     string
+	Known    bool   // whether apps receive it
+	Response string // ID of the response that it belongs to, or ""
+	Status   string // of a response: completed, cancelled, failed or incomplete
+	Code     string // of an error
+	Receipt  RealtimeReceipt
+	// Tokens estimates the part of the answer in a delta: sound in AudioOut, the rest in TextOut.
+	Tokens RealtimeUsage
+}
+
+// Server parses an event of a provider. A count of more than most tokens is impossible. It returns false for text that
+// is not an event.
+func Server(data []byte, most int64) (e ServerEvent, ok bool) {
+	v := jsontext.Value(bytes.TrimSpace(data))
+	if v.Kind() != '{' || !v.IsValid(lenient...) {
+		return e, false
+	}
+	delta := 0
+	err := each(v, func(name string, v jsontext.Value) error {
+		switch name {
+		case "type":
+			e.Type, _ = stringOf(v)
+		case "response_id":
+			e.Response, _ = stringOf(v)
+		case "delta":
+			delta = len(v) - len(`""`)
+		case "response":
+			e.response(v, most)
+		case "error":
+			if v.Kind() == '{' {
+				return each(v, func(name string, v jsontext.Value) error {
+					if name == "code" {
+						e.Code, _ = stringOf(v)
+					}
+					return nil
+				}, lenient...)
+			}
+		}
+		return nil
+	}, lenient...)
+	if e.Type == audioDelta {
+		e.Tokens.AudioOut = int64(delta/charactersPerAudioOut) + 1
+	} else if delta > 0 {
+		e.Tokens.TextOut = int64(delta/4) + 1
+	}
+	e.Known = serverEvents[e.Type]
+	return e, err == nil
+}
+
+func (e *ServerEvent) response(v jsontext.Value, most int64) {
+	if v.Kind() != '{' {
+		return
+	}
+	_ = each(v, func(name string, v jsontext.Value) error {
+		switch name {
+		case "id":
+			e.Response, _ = stringOf(v)
+		case "status":
+			e.Status, _ = stringOf(v)
+		case "usage":
+			e.Receipt = realtimeReceipt(v, most)
+		}
+		return nil
+	}, lenient...)
+}
+
+// NameModel replaces the provider's name of the model in an event about the session.
+func NameModel(data []byte, model string) []byte {
+	var event, session map[string]jsontext.Value
+	if json.Unmarshal(data, &event) != nil || json.Unmarshal(event["session"], &session) != nil || session == nil {
+		return data
+	}
+	session["model"], _ = jsontext.AppendQuote(nil, model)
+	inner, err := json.Marshal(session, json.Deterministic(true))
+	if err != nil {
+		return data
+	}
+	event["session"] = inner
+	out, err := json.Marshal(event, json.Deterministic(true))
+	if err != nil {
+		return data
+	}
+	return out
+}
