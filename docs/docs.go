@@ -35,7 +35,7 @@ type Page struct {
 	Next []string
 	// Sections are the page's parts in order; the first one is the text before any heading.
 	Sections []Section
-	// Reference is true for a reference page. The search prefers other pages, which explain how to do something.
+	// Reference is true for a reference page. Searches prefer other pages, which explain how to do something.
 	Reference bool
 
 	order int

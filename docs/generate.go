@@ -267,7 +267,8 @@ func httpCodes() string {
 	return out.String()
 }
 
-// variableUses describes the variables of rendezvous.Variables. It is not in that package, which must stay small.
+// variableUses describes the variables of rendezvous.Variables. It is defined here because that package must stay
+// small.
 var variableUses = map[string]string{
 	"SERVICE_BACKEND_URL": "URL of the backend for this call, `https://…`, or `http://…` on loopback; " +
 		"`embedded` for the embedded one. Wins over `backend_url`, unless `backend_fixed` is set",

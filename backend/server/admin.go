@@ -129,7 +129,7 @@ func (o operator) find(ctx context.Context, idOrEmail string) (account.Account, 
 	return a, explain(err, account.ErrNotFound, "no account has that id or e-mail address")
 }
 
-// explain replaces the error known with a text for the operator.
+// explain replaces the error known with a text for the operator. It returns other errors unchanged.
 func explain(err, known error, text string) error {
 	if errors.Is(err, known) {
 		return errors.New(text)
@@ -147,7 +147,7 @@ func (o operator) print(v any, text func(w io.Writer)) error {
 	return t.Flush()
 }
 
-// table writes rows under a header. If there are no rows, it writes the text none instead.
+// table writes rows under a header. If there are no rows, it writes none instead.
 func table[R any](w io.Writer, none, header string, rows []R, cells func(R) []string) {
 	if len(rows) == 0 {
 		fmt.Fprintln(w, none)
@@ -167,7 +167,7 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// said returns a value reported by an install, or "-" if it is empty.
+// said returns a value that an install reported, or "-" if it is empty.
 func said(s string) string { return cmp.Or(s, "-") }
 
 // accountJSON is an account as printed for the operator.

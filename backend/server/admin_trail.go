@@ -76,8 +76,8 @@ func (o operator) tellTrail(ctx context.Context, asked link.Asked, who string) e
 	})
 }
 
-// everKnown returns the ID of the account that the operator named. Text that is not an address may be the ID of a
-// deleted account, which the trail still contains.
+// everKnown returns the ID of the account that the operator named. Text that is not an e-mail address may be the ID
+// of a deleted account that the trail still contains.
 func (o operator) everKnown(ctx context.Context, who string) (string, error) {
 	a, err := o.accounts.Find(ctx, who)
 	switch {

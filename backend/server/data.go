@@ -58,7 +58,7 @@ func openData(dir string) (kept, error) {
 }
 
 // readOrMake reads a file, or creates it with n random bytes in hexadecimal. If two processes create it at the same
-// time, both use the content of the same one.
+// time, both use the same content.
 func readOrMake(dir, name string, n int) (string, error) {
 	path := filepath.Join(dir, name)
 	data, err := os.ReadFile(path)

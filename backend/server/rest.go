@@ -11,11 +11,11 @@ import (
 	"github.com/service-dev/service/internal/loopback"
 )
 
-// Rest reports whether the backend may be stopped until it is needed again, because it was idle for at least this long.
-// It then accepts no more connections, which wait in the listeners of the daemon. Otherwise it accepts them, even if an
-// earlier call reported true.
+// Rest reports whether the backend may be stopped until it is needed again, because it was idle for at least this
+// long. If so, it stops accepting connections, which then wait in the daemon's listeners. Otherwise it accepts
+// connections, even if an earlier call returned true.
 func (s *Server) Rest(ctx context.Context, idle time.Duration) (bool, error) {
-	// A new start would choose another sign-in word and sign out all browsers.
+	// A restart would choose another sign-in word and sign out all browsers.
 	if len(s.pausable) == 0 || s.word != "" {
 		return false, nil
 	}
@@ -41,8 +41,8 @@ func (s *Server) pauseIdle(ctx context.Context, idle time.Duration) (bool, error
 	return err == nil && since >= idle, err
 }
 
-// listen returns the daemon's listeners. If the backend listens itself, it listens on the port, or on another one.
-// pausable is set only for the daemon's listeners.
+// listen returns the daemon's listeners. If there are none, the backend listens itself, on the port or, if that is in
+// use, on another one. pausable is set only for the daemon's listeners.
 func listen(ctx context.Context, o Options, port int) (all []net.Listener, pausable []*pausableListener, err error) {
 	if len(o.Listeners) == 0 {
 		all, err = loopback.Listen(ctx, port)
@@ -63,7 +63,7 @@ type pausableListener struct {
 	mu      sync.Mutex
 	changed sync.Cond // on mu
 	paused  bool
-	waiting bool // Accept waits for the end of the pause
+	waiting bool // Accept is waiting for the end of the pause
 	closed  bool
 }
 

@@ -120,8 +120,8 @@ func (e *otherKeyError) Unwrap() error { return ErrOtherKey }
 // ID returns the instance's name, which never changes for a data directory.
 func (s *Server) ID() string { return s.id }
 
-// SignInWord returns the word that users must enter to sign up or sign in, because the owners of connections cannot be
-// determined. It is empty if they can.
+// SignInWord returns the word that users must enter to sign up or sign in, because the owners of connections cannot
+// be determined. It is empty if the owners can be determined.
 func (s *Server) SignInWord() string { return s.word }
 
 // URL returns http://localhost:PORT, the address for programs. The port stays the same across restarts if possible.

@@ -92,7 +92,8 @@ func text(v any) string {
 	return string(data)
 }
 
-// handle passes a string or a Uint8Array to the device.
+// answer passes the page's answer to a request of the device to it. The arguments are (now, ask, bytes or null,
+// {code, message} or null).
 func handle(p *player, now int64, data js.Value) error {
 	if data.Type() == js.TypeString {
 		return p.handle(now, []byte(data.String()), false)
@@ -126,7 +127,8 @@ func answer(p *player, a []js.Value) {
 	}
 }
 
-// event expects the arguments (now, {kind, link, data or undefined, problem}), as reported by bluetooth.js.
+// event passes a Bluetooth event to the player. The arguments are (now, {kind, link, data or undefined, problem}), as
+// reported by bluetooth.js.
 func event(p *player, a []js.Value) {
 	e := driver.Event{Kind: a[1].Get("kind").String(), Link: a[1].Get("link").String(),
 		Problem: a[1].Get("problem").String()}
@@ -183,7 +185,7 @@ func take(p *player) any {
 	return list
 }
 
-// putFrame returns false for a body over the limit, which the result reports.
+// putFrame sets the frame of an entry. It returns false if the body is over the limit, which the result then reports.
 func putFrame(entry js.Value, f glasses.Frame, body []byte) bool {
 	if body == nil {
 		data, err := f.Encode()
@@ -202,7 +204,7 @@ func putFrame(entry js.Value, f glasses.Frame, body []byte) bool {
 	return true
 }
 
-// panelPicture is the last picture that drawn has drawn. It is reused, because the memory of this program never
+// panelPicture is the picture that drawn last returned. It is reused, because the memory of this program never
 // shrinks: a new picture each time would enlarge the page permanently.
 var panelPicture *image.NRGBA
 
@@ -244,8 +246,8 @@ func previewOn(p *player, model string) any {
 	return v
 }
 
-// shownBy returns the glasses that the page shows: the player, or glasses with a snapshot if it is not "". It returns
-// nil for a snapshot that cannot be shown.
+// shownBy returns the glasses that the page shows: the player, or, if snapshot is not "", glasses in that state. It
+// returns nil for a snapshot that cannot be shown.
 func shownBy(p *player, snapshot js.Value) *player {
 	if snapshot.String() == "" {
 		return p

@@ -60,8 +60,8 @@ type expectDisplay struct {
 	Picture string   `json:"picture,omitempty"`
 }
 
-// step returns the expectation of the texts and images that are completely visible and of the focus. If there are none,
-// it returns the expectation of the picture.
+// step returns a step that expects the completely visible texts and images, and the focus. If there are none, the
+// step expects the picture.
 func (p *player) step() step {
 	s, m := p.dev.Snapshot(), p.dev.Model()
 	var e expectDisplay

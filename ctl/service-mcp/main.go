@@ -53,9 +53,9 @@ func run(name string, argv []string) int {
 }
 
 func serve(toolset string) int {
-	// If stdin cannot be polled, it is read with blocking calls. With several processors, the Go runtime leaves one of
-	// them to a thread in such a call for up to 10 ms, and each message waits or spins. With a single processor, the
-	// runtime takes it back at once.
+	// If stdin cannot be polled, it is read with blocking calls. With several processors, the Go runtime leaves one
+	// of them assigned to a thread in such a call for up to 10 ms, during which each message waits or spins. With a
+	// single processor, the runtime reclaims it immediately.
 	runtime.GOMAXPROCS(1)
 	ctx, parent := context.Background(), os.Getppid()
 	daemon, findErr := dialer.Find()

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// pollable returns a file that reads the same data as in, using the runtime's poller if possible. A blocking read would
-// occupy the runtime's only processor, and a response from the daemon would wait until the runtime takes the processor
-// back.
+// pollable returns a file that reads the same data as in, using the runtime's poller if possible. A blocking read
+// would occupy the runtime's only processor, and a response from the daemon would wait until the runtime reclaims it.
 //
 // The poller needs O_NONBLOCK, a flag of the open file that is visible to every process sharing the file. So pollable
 // changes only a pipe or a socket, which an agent usually creates for one server, and only if it is not one of outputs,

@@ -72,7 +72,7 @@ func Excerpt(passage, query string, length int) []Fragment {
 }
 
 // best returns the run of words of at most length bytes that contains the most different terms, or the first such
-// run. It begins a few words before its first term, to give context.
+// run. The run begins a few words before its first term, to show the context.
 func best(words, found []string, length int) (from, to int) {
 	most := -1
 	for start := range words {

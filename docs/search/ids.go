@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/glasses/guide"
 )
 
-// page returns the complete passages of a page in order, as many as fit in an answer. The Next of the last one lists
+// page returns the complete passages of a page in order, as many as fit in an answer. Next of the last passage lists
 // the rest. A limit of 0 or less means no limit. If there is no page with the id, the result is empty.
 func (x *Index) page(id string, limit int) []Passage {
 	if limit <= 0 {

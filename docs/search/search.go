@@ -37,7 +37,7 @@ type Passage struct {
 	Next []string `json:"next"`
 }
 
-// BM25's usual constants, and the weight of a word in a title.
+// These are BM25's usual constants and the weight of a word in a title.
 const (
 	k1          = 1.2
 	b           = 0.75
@@ -52,7 +52,8 @@ const referenceWeight = 0.6
 type Index struct {
 	entries []entry
 
-	// Counted only over pages that are not references, so that references do not change the ranking of the others.
+	// These are counted only over pages that are not references, so that references do not change the ranking of the
+	// others.
 	guides int            // number of sections
 	df     map[string]int // term to the number of sections that contain it
 	mean   float64        // mean length of a section, in terms
@@ -66,8 +67,9 @@ type entry struct {
 	title   map[string]bool // terms of the section's title
 }
 
-// Bundled searches the bundled corpus. The first search builds its index, which takes a few milliseconds: most
-// daemons are never asked, and the index is larger than everything else in the memory of an idle daemon.
+// Bundled searches the bundled corpus. The first search builds its index, which takes a few milliseconds. It is not
+// built earlier, because most daemons never search, and the index is larger than everything else in the memory of an
+// idle daemon.
 type Bundled struct{}
 
 var bundled = sync.OnceValue(func() *Index { return build(docs.Pages()) })

@@ -38,7 +38,7 @@ folder directory`, "\n") {
 	return m
 }()
 
-// terms splits text into stems. A name such as display.show or injectInput yields itself and its parts.
+// terms splits text into stems. For a name such as display.show or injectInput, it returns the name and its parts.
 func terms(text string) []string {
 	var list []string
 	for _, word := range strings.FieldsFunc(text,
@@ -64,7 +64,7 @@ func canonical(term string) string {
 	return term
 }
 
-// split splits a name at dots, underscores and capitals: setTimeout yields set and timeout.
+// split splits a name at dots, underscores and capitals. For setTimeout it returns set and timeout.
 func split(word string) []string {
 	var parts []string
 	start := 0
@@ -96,7 +96,7 @@ func stem(w string) string {
 		if rest := strings.TrimSuffix(w, suffix); rest != w && len(rest) > 2 {
 			w = rest
 			if n := len(w); w[n-1] == w[n-2] && !strings.ContainsRune("lsz", rune(w[n-1])) {
-				w = w[:n-1] // doubled consonants, as in running and stopped
+				w = w[:n-1] // remove doubled consonants, as in running and stopped
 			}
 			break
 		}

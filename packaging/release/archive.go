@@ -18,14 +18,14 @@ import (
 
 // entry is a file of an archive or a package.
 type entry struct {
-	name   string // with slashes, relative
-	from   string // the file with its content
+	name   string // relative, with slashes
+	from   string // path of the file with the content
 	mode   fs.FileMode
 	link   string // target of a symbolic link; if set, from and mode are unused
-	config bool   // operators edit it, and upgrades keep it
+	config bool   // edited by operators and kept by upgrades
 }
 
-// entries collects entries. err is the first error of a function that adds entries.
+// entries collects entries. err is the first error that occurred while adding one.
 type entries struct {
 	list []entry
 	err  error
@@ -37,8 +37,8 @@ func (s *entries) add(more []entry, err error) {
 
 func (s *entries) addOne(e entry, err error) { s.add([]entry{e}, err) }
 
-// archive returns the artefact that contains the programs of p for a target in one directory, as tar.gz, or as zip
-// for Windows.
+// archive returns the artefact with the programs of p for a target in one directory: a zip for Windows, and otherwise
+// a tar.gz.
 func archive(r *release, p osPackage, t target) artefact {
 	folder := archiveFolder(r, p, t)
 	name, pack := folder+".tar.gz", r.writeTarGz

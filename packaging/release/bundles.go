@@ -2,8 +2,8 @@ package main
 
 import "slices"
 
-// bundles returns the artefacts for installers other than the operating systems' own. The chosen targets determine
-// which ones are possible.
+// bundles returns the artefacts for installers that are not part of an operating system, as far as the chosen targets
+// allow.
 func bundles(r *release) []artefact {
 	all := []artefact{
 		{"install.sh", writeInstallScript},

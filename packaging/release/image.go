@@ -44,7 +44,7 @@ func image(r *release) artefact {
 		if err != nil {
 			return err
 		}
-		// The layout's own index lists one image, so that users need not tell tools which one to use.
+		// The layout's index lists a single image, so that users need not tell tools which one to use.
 		top := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: index, Descriptor: v1.Descriptor{
 			MediaType: types.OCIImageIndex, Annotations: map[string]string{"org.opencontainers.image.ref.name": r.version},
 		}})

@@ -99,7 +99,7 @@ func (m linkedModule) licenceFiles() ([]string, error) {
 // notices collects licence texts. A text shared by several modules is printed once.
 type notices struct {
 	text strings.Builder
-	of   map[string]string // where each text was printed
+	of   map[string]string // the module and file under which each text was printed
 }
 
 func (n *notices) add(title, note string, files ...string) error {

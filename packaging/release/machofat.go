@@ -8,7 +8,8 @@ import (
 	"os"
 )
 
-// fatAlign is the alignment of each program in a universal program, as a power of two: one page on Apple processors.
+// fatAlign is the alignment of each program in a universal program, as an exponent of two: one page on Apple
+// processors.
 const fatAlign = 14
 
 // writeFat combines Mach-O programs for several processors into a universal program. macOS runs the part for its

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Bundles of MCP servers are made per system, not per processor. They contain no links of adapters, because the
-// official tool unpacks a link as a file with the target's name in it. See
+// Bundles of MCP servers are made per system, not per processor. They contain no links for adapters, because the
+// official tool unpacks a link as a file that contains the target's name. See
 // https://github.com/modelcontextprotocol/mcpb, MANIFEST.md, version 0.3.
 
 // mcpbs returns the bundles that Claude Desktop installs with one click.
@@ -20,8 +20,7 @@ func mcpbs(r *release) []artefact {
 	}
 }
 
-// mcpb returns the artefact for a bundle of the programs in the directory that programs returns, with the
-// licences for t.
+// mcpb returns the artefact for a bundle. programs returns the directory of its programs; t selects the licences.
 func mcpb(r *release, platform string, t target, programs func(context.Context) (string, error)) artefact {
 	return artefact{mcpbName(r, platform), func(ctx context.Context, r *release, file string) error {
 		dir, err := programs(ctx)

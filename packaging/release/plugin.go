@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// pluginFiles is one directory that is both a plugin for Claude Code, Codex and every client of Agent Plugins
-// 1.0, and an extension for Gemini CLI. The marketplace around it is for clients that install plugins from one.
+// pluginFiles is one directory that is both a plugin for Claude Code, Codex and every client of Agent Plugins 1.0,
+// and an extension for Gemini CLI. The marketplace around it is for clients that install plugins from marketplaces.
 //
 //go:embed all:files/agent-plugin
 var pluginFiles embed.FS

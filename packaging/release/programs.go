@@ -71,7 +71,8 @@ func (r *release) programs(ctx context.Context, t target) (string, error) {
 		return dir, nil
 	}
 	if len(r.built) == 0 {
-		// The backend embeds the simulator page's program. make would reuse one that another compiler built.
+		// The backend embeds the simulator page's program. Without --always-make, make would reuse a program that
+		// another compiler built.
 		wasm := command(ctx, r.root, "make", "--silent", "--always-make", "wasm")
 		wasm.Env = buildEnv()
 		if err := wasm.Run(); err != nil {
@@ -119,8 +120,8 @@ func (r *release) build(ctx context.Context, t target, dir string, packages []st
 	return nil
 }
 
-// buildEnv returns the environment without variables that would change the programs. GOFLAGS is not empty, because go
-// would then use the user's setting.
+// buildEnv returns the environment without variables that would change the programs. It sets GOFLAGS to a non-empty
+// value, because go uses the user's setting if GOFLAGS is empty.
 func buildEnv() []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "GOEXPERIMENT=") || strings.HasPrefix(v, "MAKEFLAGS=") || strings.HasPrefix(v, "GOOS=") ||
@@ -129,8 +130,9 @@ func buildEnv() []string {
 	return append(env, "GOFLAGS=-mod=readonly", "GOWORK=off", "GOFIPS140=off")
 }
 
-// adapterLinks returns the names of the links to serviced in the packages for a target: one for each adapter, as in the
-// Makefile. Windows has none, because creating a link needs a privilege there. The daemon then starts serviced itself.
+// adapterLinks returns the names of the links to serviced in the packages for a target: one for each adapter, as in
+// the Makefile. On Windows there are none, because creating a link requires a privilege; the daemon starts serviced
+// itself instead.
 func (r *release) adapterLinks(t target) ([]string, error) {
 	if t.os == "windows" {
 		return nil, nil

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// Parts of an SPDX 2.3 document that are used here; see https://spdx.github.io/spdx-spec/v2.3.
+// These are the parts of an SPDX 2.3 document that sboms use; see https://spdx.github.io/spdx-spec/v2.3.
 type (
 	spdxDocument struct {
 		Version       string             `json:"spdxVersion"`

@@ -44,9 +44,9 @@ func serverContents(ctx context.Context, r *release, t target, format string) ([
 	return all.list, all.err
 }
 
-// serverUnit returns the packaged form of the template of backend/internal/osservice: systemd reads the settings and
-// the keys as root and passes them to the server. The unit is stricter, because a package has a fixed data
-// directory.
+// serverUnit returns the packaged form of the template of backend/internal/osservice. With it, systemd reads the
+// settings and the keys as root and passes them to the server. The unit is also stricter, because a package has a
+// fixed data directory.
 func serverUnit(template string) (string, error) {
 	text := strings.NewReplacer(
 		"{{header}}# Put your own changes in a drop-in (systemctl edit service-backend); updates keep it.\n",

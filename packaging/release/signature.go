@@ -16,7 +16,8 @@ const (
 	signature = sums + ".minisig"
 )
 
-// signatures returns the artefact that signs the checksums, and thereby every file. There is none without a key.
+// signatures returns the artefact that signs the checksums, and thereby every file. Without a key, there is no such
+// artefact.
 func signatures(r *release) []artefact {
 	if r.secretKey == "" {
 		return nil
@@ -25,8 +26,8 @@ func signatures(r *release) []artefact {
 }
 
 // writeSignature signs the checksums. The trusted comment, which is signed too, contains the version and, as with
-// minisign, a time. It is the time of the commit, so that the same key writes the same bytes. Programs refuse a list
-// whose signature is too old, so the list must be signed again if there is no newer release for a long time.
+// minisign, a time. The time is the commit's, so that the same key produces the same bytes. Programs refuse a list
+// whose signature is too old, so the list must be signed again if no newer release appears for a long time.
 func writeSignature(_ context.Context, r *release, file string) error {
 	text, err := os.ReadFile(r.secretKey)
 	if err != nil {

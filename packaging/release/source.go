@@ -7,7 +7,8 @@ import (
 	"io"
 )
 
-// sourceName must not look like the name of a program archive, from which programs detect the latest version.
+// sourceName returns the name of the source archive. It must not look like the name of a program archive, because
+// programs derive the latest version from those names.
 func sourceName(r *release) string { return "service-source-" + r.version + ".tar.gz" }
 
 // writeSource packs the files of the commit, for package managers that build from source.

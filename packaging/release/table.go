@@ -11,7 +11,7 @@ type artefact struct {
 	make func(ctx context.Context, r *release, file string) error
 }
 
-// table returns all artefacts in the order they are made.
+// table returns all artefacts in the order in which they are made.
 func table(r *release) []artefact {
 	var archives, contents []artefact
 	for _, t := range r.chosen {

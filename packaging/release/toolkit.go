@@ -64,7 +64,7 @@ func toolkitContents(ctx context.Context, r *release, t target, format string) (
 	return append(all, units...), err
 }
 
-// userUnits writes the packaged form of the units of `servicectl service install`, which is the same for every user.
+// userUnits writes the packaged form of the units of `servicectl service install`, which is the same for all users.
 func (r *release) userUnits() ([]entry, error) {
 	var all entries
 	for _, name := range []string{"serviced.service", "serviced.socket"} {

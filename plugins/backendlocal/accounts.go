@@ -52,7 +52,7 @@ func (l *local) ResetPassword(ctx context.Context, r *pluginv1.ResetPasswordRequ
 		Passkeys: uint32(ended.Passkeys)}, nil
 }
 
-// notReset returns the refusal for a password that could not be reset.
+// notReset returns the error for a password that could not be reset.
 func notReset(err error) error {
 	p := &pluginv1.Problem{}
 	switch {

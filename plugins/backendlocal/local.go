@@ -150,7 +150,7 @@ func nowhere() error {
 	})
 }
 
-// Close stops the embedded backend after draining it, for as long as ctx allows.
+// Close drains and stops the embedded backend, for as long as ctx allows.
 func (l *local) Close(ctx context.Context) error {
 	l.mu.Lock()
 	stop, stopped := l.stop, l.stopped

@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/glasses/media"
 )
 
-// photo returns the next photo, at most width pixels wide. It starts over after the last one.
+// photo returns the next photo, at most width pixels wide. After the last photo it returns the first one again.
 func (f *fixtures) photo(m glasses.DeviceModel, width int) ([]byte, error) {
 	if len(f.photos) == 0 {
 		return f.frame(m, 0, width)
@@ -17,8 +17,8 @@ func (f *fixtures) photo(m glasses.DeviceModel, width int) ([]byte, error) {
 	return f.file(name, width)
 }
 
-// frame returns picture n of the camera, at most width pixels wide. The source is the frames or the clip in a loop,
-// otherwise the photo, otherwise a moving test picture.
+// frame returns picture n of the camera, at most width pixels wide. It loops over the frames or the clip. Without
+// these it uses the photo, and without a photo a moving test picture.
 func (f *fixtures) frame(m glasses.DeviceModel, n, width int) ([]byte, error) {
 	switch {
 	case len(f.frames) > 0:

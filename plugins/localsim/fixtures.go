@@ -79,8 +79,8 @@ func (f *fixtures) close() {
 	}
 }
 
-// load finds the files. Pictures may have any name, but a file photo.* and the directory photos take precedence
-// for photos, the directory frames and clip.mjpeg for moving pictures, and audio.wav for sound.
+// load finds the files. Pictures may have any name. For photos, photo.* and the directory photos take precedence; for
+// moving pictures, the directory frames and clip.mjpeg; for sound, audio.wav.
 func (f *fixtures) load() error {
 	pictures, err := f.list(".", ".jpg", ".jpeg", ".png")
 	if err != nil {
@@ -206,7 +206,7 @@ func parseScript(data []byte) ([]line, error) {
 	}
 	for i, l := range lines {
 		if n := utf8.RuneCountInString(l.Text); n == 0 || n > glasses.MaxSay || l.AtMs < 0 || l.AtMs > maxAt {
-			return nil, fmt.Errorf("fixture transcripts.json, line %d: it needs atMs from 0 to %d and 1 to %d characters", i+1,
+			return nil, fmt.Errorf("fixture transcripts.json, line %d: needs atMs from 0 to %d and 1 to %d characters", i+1,
 				maxAt, glasses.MaxSay)
 		}
 	}

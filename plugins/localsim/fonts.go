@@ -9,13 +9,13 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// UseFonts replaces the fonts that the user added. Running sessions use them from their next frame on.
+// UseFonts replaces the fonts that the user added. Running sessions use them from the next frame on.
 func (s *sim) UseFonts(_ context.Context, r *pluginv1.UseFontsRequest) (*pluginv1.UseFontsResponse, error) {
 	list := make([]fonts.Added, 0, len(r.GetFonts()))
 	for _, f := range r.GetFonts() {
 		a := fonts.Added{Name: f.GetName(), SHA256: f.GetSha256(), Bold: f.GetBold(), File: string(f.GetFile())}
 		if !filepath.IsAbs(a.File) || len(list) == fonts.MaxAdded {
-			return nil, attach.Invalid("the path of a font is not absolute, or there are too many")
+			return nil, attach.Invalid("the path of a font is not absolute, or there are too many fonts")
 		}
 		list = append(list, a)
 	}

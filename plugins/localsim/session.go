@@ -115,7 +115,7 @@ func (s *session) refuse(id string, err error) {
 	s.send(glasses.TypeError, id, err)
 }
 
-// send sends a frame created by the session itself.
+// send sends a frame that the session itself created.
 func (s *session) send(typ, id string, payload any) { s.out.Put(typ, id, s.now(), payload) }
 
 // next returns the time of the next step of the glasses or the script that does not depend on requests.
@@ -141,7 +141,7 @@ func (s *session) catchUp(now int64) {
 	}
 }
 
-// advance moves virtual time to the next step, but no further than requested.
+// advance moves virtual time to the next step, or to the requested time if that is earlier.
 func (s *session) advance(f glasses.Frame) {
 	parsed, err := glasses.ParseControl(f.Type, f.Payload)
 	p, ok := parsed.(*glasses.Advance)
@@ -192,8 +192,8 @@ func (s *session) settle() {
 	}
 }
 
-// fulfil carries out a request of the glasses. It does not play speech and sounds; the glasses report their end after
-// the time that they would take.
+// fulfil carries out a request of the glasses. It plays no speech or sounds. The glasses report their end after the
+// duration of the playback.
 func (s *session) fulfil(a device.Ask) {
 	var m device.Material
 	var err error

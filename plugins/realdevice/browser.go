@@ -15,7 +15,7 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// Carriers. viaAuto means BlueZ where it has a Bluetooth adapter, and otherwise the browser.
+// These are the carriers. viaAuto selects BlueZ if it has a Bluetooth adapter, and the browser otherwise.
 const (
 	viaAuto    = "auto"
 	viaBlueZ   = "bluez"
@@ -30,7 +30,7 @@ func (s *session) chooseCarrier(ctx context.Context, via string) error {
 	case viaBrowser:
 	case viaAuto, "":
 		if _, err := s.adapter.openRadio(ctx); problem.CodeOf(err) != problem.CodeNoBluetooth {
-			return nil // even if the radio is off: the session reports that, and uses the radio once it is on
+			return nil // even if the radio is off: the session reports this, and uses the radio once it is on
 		}
 	default:
 		return attach.Invalid("unknown carrier of the glasses")
@@ -60,7 +60,7 @@ func (s *session) chooseCarrier(ctx context.Context, via string) error {
 }
 
 // accept checks the peripheral that the user chose for a link, and reserves it. The page disconnects a refused
-// peripheral and the previous one.
+// peripheral, and the previously chosen one.
 func (s *session) accept(key, name string, others map[string]string) *problem.Error {
 	p := s.judge(key, name, others)
 	if p != nil {
@@ -100,7 +100,7 @@ func (s *session) judge(key, name string, others map[string]string) *problem.Err
 	return nil
 }
 
-// openOnPage opens a link over the page.
+// openOnPage opens a link through the page.
 func (s *session) openOnPage(spec driver.LinkSpec, pair *pluginv1.Pair, e *event) (conn, error) {
 	c, err := s.page.Open(s.life, spec.Key)
 	if err != nil {

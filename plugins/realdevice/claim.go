@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// claim reserves a peripheral for a session, which has at most one claim per link. A page does not know addresses.
+// claim reserves a peripheral for a session, which has at most one claim per link. Its address is unknown if a page
+// made the connection.
 type claim struct {
 	session    *session
 	pair, link string

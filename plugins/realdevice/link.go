@@ -12,8 +12,8 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// tell passes an event to the session. It waits while too many events are queued; meanwhile the connection drops what
-// it cannot buffer.
+// tell passes an event to the session. It waits while too many events are queued. Meanwhile, the connection drops
+// data that it cannot buffer.
 func (s *session) tell(ctx context.Context, e event) {
 	select {
 	case s.events <- e:
@@ -99,8 +99,8 @@ func pairOf(p *foundPair) *pluginv1.Pair {
 	return pair
 }
 
-// withFound returns the record that the session stores about a found pair. It keeps the user's answers about the
-// panel if it is the same pair.
+// withFound returns the record of a found pair that the session stores. It keeps the user's answers about the panel
+// if the pair is the same.
 func withFound(old, found *pluginv1.Pair) *pluginv1.Pair {
 	pair, _ := proto.Clone(old).(*pluginv1.Pair)
 	if !strings.EqualFold(pair.Name, found.Name) {
@@ -110,7 +110,7 @@ func withFound(old, found *pluginv1.Pair) *pluginv1.Pair {
 	return pair
 }
 
-// read passes on the notifications of a link and finally the link's end.
+// read passes the notifications of a link to the session, and finally the end of the link.
 func (s *session) read(key string, l *link) {
 	for data := range l.conn.Notifications() {
 		s.tell(s.life, event{Event: driver.Event{Kind: driver.Notified, Link: key, Data: data}})
@@ -121,7 +121,7 @@ func (s *session) read(key string, l *link) {
 	s.tell(s.life, event{Event: driver.Event{Kind: driver.LinkDown, Link: key, Problem: codeOf(err)}, err: err})
 }
 
-// write writes one value after the other until the link ends.
+// write writes queued values in order until the link ends.
 func (s *session) write(life context.Context, key string, l *link) {
 	defer l.conn.Close() // makes read return
 	for {

@@ -4,7 +4,7 @@ import (
 	"github.com/service-dev/service/glasses/uncleared"
 )
 
-// mark is the session's state of the mark of its pair. The mark means that the panel may show a picture.
+// mark is the session's view of the mark of its pair. A set mark means that the panel may still show a picture.
 type mark struct {
 	stateDir string // the directory for marks; empty if there is none
 	pair     uncleared.Pair
@@ -32,7 +32,7 @@ func (s *session) markShown() {
 	s.mark.wasSet = uncleared.Has(s.mark.stateDir, pair)
 	s.mark.pair, s.mark.isSet = pair, true
 	if err := uncleared.Mark(s.mark.stateDir, s.mark.pair); err != nil {
-		s.log.Warn("failed to note that the glasses show something", "err", err)
+		s.log.Warn("failed to mark the glasses as showing a picture", "err", err)
 	}
 }
 
@@ -42,7 +42,7 @@ func (s *session) unmark() {
 		return
 	}
 	if err := uncleared.Unmark(s.mark.stateDir, s.unclearedPair()); err != nil {
-		s.log.Warn("failed to note that the glasses are cleared", "err", err)
+		s.log.Warn("failed to unmark cleared glasses", "err", err)
 	}
 }
 

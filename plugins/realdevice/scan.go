@@ -109,8 +109,8 @@ func scanResponse(p *foundPair) *pluginv1.ScanResponse {
 	return m
 }
 
-// find searches for a pair of a model until its time is up. It returns the pair with the name of wanted. If that
-// name is empty, or if wanted may be replaced and is not in range, it returns the only pair in range.
+// find searches for a pair of a model until its time is up. It returns the pair with the name of wanted. If the name
+// is empty, or if wanted is not in range and may be replaced, it returns the only pair in range.
 func find(ctx context.Context, radio *bluez.Radio, model string, wanted *pluginv1.Pair,
 	most time.Duration) (*foundPair, error) {
 	limited, cancel := context.WithTimeout(ctx, most)

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// maxEvents limits the events that wait for the session. When it is reached, the links wait.
+	// maxEvents limits the events that wait for the session. Beyond it, the links wait.
 	maxEvents = 256
 	// leaveTime is how long clearing the glasses may take when the session ends. The host waits slightly longer.
 	leaveTime = time.Second
@@ -228,7 +228,7 @@ func (s *session) settle() {
 				s.check.Tested(s.wall(), *o.Tested)
 				s.endCheck()
 			case o.Note != "":
-				s.log.Info("received a report of the glasses", "event", o.Note)
+				s.log.Info("received a report from the glasses", "event", o.Note)
 			}
 		}
 	}
@@ -259,7 +259,7 @@ func (s *session) handle(e event) {
 	switch e.Kind {
 	case driver.LinkUp:
 		s.links[e.Link], s.problem = e.opened, nil
-		if s.pair.GetOrOther() { // from now on it is this pair
+		if s.pair.GetOrOther() { // the session now uses this pair
 			s.pair, _ = proto.Clone(s.pair).(*pluginv1.Pair)
 			s.pair.OrOther = false
 		}

@@ -1,5 +1,5 @@
-// Package account manages user accounts: sign-in by password, passkey or provider, browser sessions, mailed links that
-// verify an address or set a password, data export and account deletion. It contains no code of pages or cookies.
+// Package account manages user accounts: sign-in by password, passkey or provider, browser sessions, mailed links
+// that verify an address or set a password, data export and account deletion. It contains no page or cookie code.
 package account
 
 import (
@@ -37,7 +37,7 @@ type Service struct {
 	hash  secret.Hasher
 	log   *slog.Logger
 	now   func() time.Time
-	// Work queued for Serve: password resets, notices of new links, and sign-ups that need a mail.
+	// These channels queue work for Serve: password resets, notices of new links, and sign-ups that need a mail.
 	forgot  chan string
 	linked  chan newLink
 	signUps chan mailedSignUp

@@ -6,7 +6,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// SignedUp returns the audit entry for a new account. method is the sign-in method it was created with.
+// SignedUp returns the audit entry for a new account. method is the sign-in method that was used.
 func (a Account) SignedUp(method string) audit.Entry {
 	return audit.New(a.CreatedAt, a.ID, audit.Person(), "account.created", "", "signed up with "+methodName(method))
 }

@@ -16,7 +16,8 @@ const (
 	maxGuesses      = 10
 	guessEvery      = 6 * time.Minute // restores one guess: 240 a day against passwords of 10 characters or more
 	knownGuessEvery = time.Minute     // same, for a browser that has signed in before
-	// Number of hexadecimal digits kept of a hash, so that invented addresses create at most a million rows.
+	// guessBucket is the number of hexadecimal digits kept of a hash, so that invented addresses create at most a
+	// million rows.
 	guessBucket = 5
 )
 
@@ -49,8 +50,8 @@ func (s *Service) ownAllowance(accountID string) allowance {
 	return allowance{"account:" + s.hash.Hash("guess", accountID), guessEvery}
 }
 
-// guess runs check, which checks a password, and spends one guess unless the password was correct or not checked. It
-// spends the guess before the check, so that concurrent calls cannot share the last one.
+// guess runs check, which checks a password. It spends one guess first, so that concurrent calls cannot share the
+// last one, and restores it if the password was correct or not checked.
 func (s *Service) guess(ctx context.Context, of allowance, check func() error) error {
 	wait, err := s.store.TakeGuess(ctx, of.key, s.now(), of.every, maxGuesses)
 	if err != nil {

@@ -64,8 +64,8 @@ func enterHashing(ctx context.Context) (leave func(), err error) {
 	return leave, err
 }
 
-// decoyHash lets a sign-in with an unknown address take as long as one with a known address. It matches no known
-// password.
+// decoyHash is checked for unknown addresses, so that a sign-in takes as long as with a known address. It matches no
+// known password.
 const decoyHash = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
 func hashPassword(ctx context.Context, password string) (string, error) {

@@ -20,7 +20,7 @@ const (
 // Kind is the category of a counter. The numbers are stored in the database.
 type Kind int
 
-// Kinds of counters, and what their names are.
+// Kinds of counters. Each comment describes the names of its counters.
 const (
 	KindTotal        Kind = 0 // by Session, Custom, Failure and the names below
 	KindEvent        Kind = 1 // events by name

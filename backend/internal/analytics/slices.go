@@ -61,7 +61,7 @@ func total(counts map[string]int64) (n int64) {
 	return n
 }
 
-// countsOf returns the most frequent of the names.
+// countsOf returns the most frequent names with their counts.
 func countsOf(counts map[string]int64) []Count {
 	all := make([]Count, 0, len(counts))
 	for name, n := range counts {

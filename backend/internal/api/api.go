@@ -42,7 +42,7 @@ type Options struct {
 	// Grants determines what an account allows agents to do; Audit records what agents read.
 	Grants *grants.Service
 	Audit  *audit.Service
-	// Services behind the routes of a project's settings and usage.
+	// These services implement the routes for a project's settings and usage.
 	Assistant    *assistant.Service
 	Credentials  *credentials.Service
 	Analytics    *analytics.Service // also counts the events of shipped apps
@@ -72,13 +72,13 @@ type API struct {
 	codes      *limit.Limiter
 	batches    *limit.Limiter
 	changes    *limit.Limiter
-	running    *limit.Slots   // for changes, by account
-	mints      *limit.Limiter // of project keys
-	secrets    *limit.Limiter // of sessions
+	running    *limit.Slots   // concurrent changes, by account
+	mints      *limit.Limiter // created project keys
+	secrets    *limit.Limiter // created session secrets
 	uploads    *limit.Limiter
-	events     *limit.Limiter // for telemetry
-	guesses    *limit.Limiter // for polls of unknown codes
-	guessQueue *limit.Slots   // for polls from addresses with too many guesses
+	events     *limit.Limiter // telemetry events
+	guesses    *limit.Limiter // polls of unknown codes
+	guessQueue *limit.Slots   // polls from addresses with too many guesses
 
 	readiness readiness
 }
@@ -124,11 +124,11 @@ func (a *API) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux
 	if len(allow) > 0 {
 		w.Header().Set("Allow", strings.Join(allow, ", "))
 		a.fail(w, r, problem.New(problem.CodeMethodNotAllowed,
-			clip(r.Method, 20)+" is not for "+clip(r.URL.Path, 100), "Use "+strings.Join(allow, " or ")+"."))
+			clip(r.Method, 20)+" is not allowed for "+clip(r.URL.Path, 100), "Use "+strings.Join(allow, " or ")+"."))
 		return
 	}
 	a.fail(w, r, problem.New(problem.CodeNotFound, "there is no "+r.Method+" "+clip(r.URL.Path, 100),
-		"Check the path and the method; GET "+backendapi.PathHealth+" tells which service this is."))
+		"Check the path and the method; GET "+backendapi.PathHealth+" identifies this service."))
 }
 
 // whoAmI returns the account of the caller's token. It includes the e-mail address, because the caller belongs to that

@@ -110,7 +110,7 @@ func (a *API) costOf(
 	})
 	switch {
 	case len(gone) > 0:
-		cost.Note = strings.Join(gone, ", ") + " is set and no longer offered: it can be kept or left, not chosen again"
+		cost.Note = strings.Join(gone, ", ") + " is set and no longer offered: it cannot be chosen again"
 	case cost.MicroUSDPerMinute == nil:
 		cost.Note = "the operator of this backend has set no price"
 	default:

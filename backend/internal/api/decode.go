@@ -57,8 +57,8 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 var notJSON = problem.New(problem.CodeUnsupportedMedia, "the body must be application/json",
 	"Set Content-Type: application/json.")
 
-// strict refuses unknown and repeated fields at any depth, and field names in another case. It replaces text that is
-// not valid UTF-8, which apps may send in half, and accepts base64 with line breaks.
+// strict refuses unknown and repeated fields at any depth, and field names in another case. It replaces invalid
+// UTF-8, because apps may send truncated text, and accepts base64 with line breaks.
 var strict = json.JoinOptions(json.RejectUnknownMembers(true), jsontext.AllowInvalidUTF8(true),
 	jsonv1.ParseBytesWithLooseRFC4648(true))
 

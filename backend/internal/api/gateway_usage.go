@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// usageFields returns the assistant field whose grant the report needs.
+// usageFields returns the field whose grant is required to read a usage report.
 func usageFields(*call) ([]string, error) { return []string{grants.GatewayUsage}, nil }
 
 func (a *API) reportUsage(c *call) (any, error) {

@@ -131,7 +131,7 @@ type batch struct {
 	broken []backendapi.AnalyticsRejected
 }
 
-// lenient ignores unknown fields, takes the last of repeated ones, and accepts names in any case.
+// lenient ignores unknown fields, uses the last value of a repeated field, and accepts names in any case.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true),
 	json.MatchCaseInsensitiveNames(true))
 

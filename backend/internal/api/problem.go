@@ -43,7 +43,7 @@ const (
 
 var (
 	noProject = problem.New(problem.CodeNotFound, "the account has no such project",
-		"List the projects for their app ids; a project is created with its first session or key.")
+		"List the projects to get their app ids; a project is created with its first session or key.")
 
 	// refusals maps errors of the features that contain no details to refusals.
 	refusals = []struct {
@@ -66,7 +66,7 @@ var (
 			"this backend stores no credentials: its operator has set no encryption key",
 			"Ask the backend's operator to set credentials_key_file.")},
 		{credentials.ErrUnknownProvider, problem.New(problem.CodeNotFound, "this backend knows no such provider",
-			"List the project's credentials for the providers' ids.")},
+			"List the project's credentials to get the providers' ids.")},
 		{sessions.ErrNotFound, problem.New(problem.CodeNotFound, "there is no such session",
 			"List the sessions, or create one.")},
 		{sessions.ErrClosed, problem.New(problem.CodeConflict, "the session is closed", "Create the session again.")},
@@ -133,7 +133,7 @@ func invalidOf(err error) *problem.Error {
 	case errors.As(err, &ofProject):
 		return invalidRequest(ofProject.Message, correctField)
 	case errors.As(err, &ofAssistant):
-		return invalidRequest(ofAssistant.Message, "Read the config for the valid ids in choices, and try again.")
+		return invalidRequest(ofAssistant.Message, "Read the config, choose an id from choices, and try again.")
 	case errors.As(err, &ofPage):
 		return invalidRequest(ofPage.Message, correctField)
 	case errors.As(err, &ofSession):
@@ -178,7 +178,7 @@ func (a *API) permissionDenied(d *grants.DeniedError) *problem.Error {
 	return e
 }
 
-// bodyOf returns the response body without the fields of some codes.
+// bodyOf returns the response body for e.
 func bodyOf(e *problem.Error) backendapi.Problem {
 	info := problem.Of(e.Code)
 	if info.Title == "" {

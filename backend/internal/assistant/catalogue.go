@@ -147,7 +147,7 @@ func (c Catalogue) checkVoices(m Model) error {
 	}
 	for i, v := range m.Voices {
 		if c.voice(v) == nil {
-			return fmt.Errorf("realtime_models, %s: voices contains %q, which the list of voices lacks", m.ID, short(v))
+			return fmt.Errorf("realtime_models, %s: voices contains %q, which is not in voices", m.ID, short(v))
 		}
 		if slices.Contains(m.Voices[:i], v) {
 			return fmt.Errorf("realtime_models, %s: voices contains %s twice", m.ID, v)

@@ -112,7 +112,7 @@ func value(v any) string {
 }
 
 // fits returns an *InvalidError unless every changed value is offered and the model can speak with the voice. It
-// reports no problem with unchanged values, because the caller may not be allowed to read them.
+// ignores unchanged values, because the caller may not be allowed to read them.
 func (c Catalogue) fits(before, after Config) error {
 	if after.MemoryModel != before.MemoryModel && c.memory(after.MemoryModel) == nil {
 		return notOffered(grants.MemoryModel, after.MemoryModel, modelIDs(c.MemoryModels))

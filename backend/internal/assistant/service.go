@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// Stored is a stored config. By is the actor who made the last change; Host is the computer of that agent, or empty.
+// Stored is a stored config. By is the actor who made the last change. Host is that agent's computer, or empty.
 type Stored struct {
 	Config
 	By   audit.Actor

@@ -15,8 +15,8 @@ import (
 const (
 	MaxListed = 200 // entries per listing
 	Kept      = 400 * 24 * time.Hour
-	// KeptOfPerson is the number of entries an account keeps of its holder. KeptOfOther is the number it keeps of each
-	// link, of the operator and of the backend. Each actor has its own share, so that an agent cannot displace the
+	// KeptOfPerson is the number of entries kept per account for its holder. KeptOfOther is the number kept for each
+	// link, for the operator and for the backend. Each actor has its own share, so that an agent cannot displace the
 	// entries of others. Within its own share, it cannot displace the entries that an undo needs.
 	KeptOfPerson = 10_000
 	KeptOfOther  = 5_000
@@ -32,9 +32,10 @@ var ErrNotFound = errors.New("no such audit entry")
 // Filter selects the entries of a listing.
 type Filter struct {
 	Project string // a project's ID, not an alias; if empty, all entries of the account
-	// Nouns selects actions by the word before the dot, such as assistant; if empty, all.
+	// Nouns selects actions by the word before the dot, such as assistant. If it is empty, all actions match.
 	Nouns []string
-	// Actor and LinkID select who acted: a kind such as KindAgent, and one agent's link. If empty, every actor matches.
+	// Actor and LinkID select who acted: a kind such as KindAgent, and one agent's link. If both are empty, every
+	// actor matches.
 	Actor, LinkID string
 	// From and To limit the time; To is exclusive. The zero time is no limit.
 	From, To time.Time

@@ -31,7 +31,7 @@ const (
 	MaxTrailListed = 1000      // lines per listing
 )
 
-// AnybodysTrail returns the actions that anyone can trigger without an account. The number of their lines must be
+// AnybodysTrail returns the actions that anyone can trigger without an account. Their number of lines must be
 // limited.
 func AnybodysTrail() []TrailAction {
 	return []TrailAction{TrailIssue, TrailView, TrailThrottle, TrailDeny, TrailCancel}

@@ -45,7 +45,8 @@ const (
 )
 
 // Document is a rendered page. Policy is its Content-Security-Policy, to be sent as a header. The page contains the
-// same policy. It omits frame-ancestors, which works only in a header and depends on where the page is served.
+// same policy. The policy omits frame-ancestors, which works only in a header and depends on where the page is
+// served.
 type Document struct {
 	HTML   []byte
 	Policy string

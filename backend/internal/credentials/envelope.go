@@ -27,7 +27,7 @@ func (e *MissingKeyError) Error() string {
 	if e.Credentials == 0 {
 		return fmt.Sprintf("the credential is encrypted with key %s, which is not in the key file", e.KeyID)
 	}
-	return fmt.Sprintf("%d credentials, all unchanged, need key %s, which is missing from the key file: put it back",
+	return fmt.Sprintf("%d credentials need key %s, which is missing from the key file: put it back",
 		e.Credentials, e.KeyID)
 }
 

@@ -13,12 +13,12 @@ import (
 
 const (
 	testTimeout = 5 * time.Second
-	// testAgain is the age at which a stored result expires for Test.
+	// testAgain is how long Test reuses a stored result.
 	testAgain = 3 * time.Second
 )
 
 // Test asks the provider whether it accepts the credential. It stores and returns the result: TestOK, TestRefused or
-// TestUnreachable. It reuses a result that is less than testAgain old.
+// TestUnreachable. It reuses a result that is newer than testAgain.
 func (s *Service) Test(ctx context.Context, account, project, provider string, by audit.Actor) (string, error) {
 	p, ok := s.o.Providers.find(provider)
 	if !ok {

@@ -71,7 +71,7 @@ func LoadProviders(path string) (Catalogue, error) {
 	}
 	c, err := parseProviders(text)
 	if err != nil {
-		return Catalogue{}, fmt.Errorf("read %s: %w", path, err)
+		return Catalogue{}, fmt.Errorf("read credential providers in %s: %w", path, err)
 	}
 	return c, nil
 }

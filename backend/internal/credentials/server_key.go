@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// ServerPrefix is the prefix of the provider names that local servers' keys are stored with. No catalogue contains
-// such a provider.
+// ServerPrefix begins the provider name under which a local server's key is stored. No catalogue contains such a
+// provider.
 const ServerPrefix = "local/"
 
 const maxServerKey = 1000

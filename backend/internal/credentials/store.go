@@ -25,8 +25,8 @@ type Stored struct {
 	Sealed, Wrapped, KeyID string
 	Hint                   string
 	SetAt                  time.Time
-	// RequestedBy is the link of the agent that requested the credential, or empty. AskedOn is the host of that link; it
-	// is set by reads and ignored by writes.
+	// RequestedBy is the link of the agent that requested the credential, or empty. AskedOn is that link's host.
+	// Reads set AskedOn, and writes ignore it.
 	RequestedBy, AskedOn string
 	TestedAt             time.Time // zero if never tested
 	TestResult           string
@@ -69,8 +69,8 @@ func (s *Store) Credential(ctx context.Context, account, project, provider strin
 }
 
 // PutCredential inserts or replaces a credential and deletes the result of any earlier test. If linkHash is not
-// empty, it also consumes that link and copies who requested the credential. It returns ErrUnknownLink unless the
-// link is valid and is for this credential.
+// empty, it also consumes that link and copies its RequestedBy. It returns ErrUnknownLink unless the link is valid
+// and is for this credential.
 func (s *Store) PutCredential(ctx context.Context, c Stored, linkHash string, e audit.Entry) error {
 	return audit.Write(ctx, s.DB, e, func(tx *sql.Tx) (err error) {
 		requestedBy := c.RequestedBy
@@ -153,8 +153,8 @@ func (s *Store) CredentialsUnder(
 		keyID, after.AccountID, after.Project, after.Provider, limit)
 }
 
-// Rewrap replaces the wrapped data key of c if it has not changed since c was read. done reports whether it
-// did.
+// Rewrap replaces the wrapped data key of c if it has not changed since c was read. done reports whether the key was
+// replaced.
 func (s *Store) Rewrap(ctx context.Context, c Stored, wrapped string) (done bool, err error) {
 	err = s.Write(ctx, func(tx *sql.Tx) error {
 		done, err = db.Changed(ctx, tx, "rewrap credential", `UPDATE credentials SET wrapped = $1, key_id = $2

@@ -85,9 +85,9 @@ const (
 	maxNote      = 200
 )
 
-// Grant adds money that was paid. It adds it once for each reference, such as the number of an invoice or payment, and
-// reports whether this call added the money. Apart from free credit, Grant is the only way to add money; the handler of
-// a payment provider's notice must call it. It returns ErrBadAmount, ErrReferenceUsed or ErrNoAccount.
+// Grant adds money that was paid. It adds the money once for each reference, such as an invoice or payment number,
+// and reports whether this call added the money. Apart from free credit, Grant is the only way to add money; the
+// handler of a payment provider's notice must call it. It returns ErrBadAmount, ErrReferenceUsed or ErrNoAccount.
 func (l *Ledger) Grant(
 	ctx context.Context, accountID string, amount Amount, reference, note string, by audit.Actor,
 ) (bool, error) {
@@ -156,9 +156,9 @@ func (l *Ledger) Refusals(ctx context.Context, q UsageQuery) ([]Refusal, error) 
 	return l.o.Store.Refusals(ctx, q)
 }
 
-// Welcome creates the balance of an account whose owner has just signed in. At this point the owner's network is known,
-// so the free credit counts toward the network's limit. If no free credit is granted, the balance is created at its
-// first use.
+// Welcome creates the balance of an account whose owner has just signed in. At this point the owner's network is
+// known, so the free credit counts toward the network's limit. If free credit is disabled, the balance is created
+// when it is first used.
 func (l *Ledger) Welcome(ctx context.Context, accountID string) error {
 	if l.o.Free == 0 {
 		return nil

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// grantKept is the time for which an address gets no further free credit after a grant.
+	// grantKept is how long an address gets no more free credit after a grant.
 	grantKept = 90 * 24 * time.Hour
 	// maxOfNetwork is the number of accounts on one network that get free credit within grantKept. It is above 1
 	// because the members of an office or a school share a network.
@@ -24,9 +24,9 @@ func addressOf(email string) string {
 	return local + "@" + domain
 }
 
-// networkOf returns the network of a public address, in the size that an internet provider assigns to one customer. For
-// any other address it returns "", or, if the address belongs to a proxy, one network shared by all such proxies, so
-// that a proxy's clients cannot get free credit for an unlimited number of accounts.
+// networkOf returns the network of a public address, in the size that an internet provider assigns to one customer.
+// For any other address it returns "". If such an address belongs to a proxy, it returns one network for all proxies,
+// which limits the free credit of their clients.
 func networkOf(ip string, proxy bool) string {
 	a, err := netip.ParseAddr(ip)
 	a = a.Unmap().WithZone("")

@@ -17,13 +17,14 @@ var ErrKept = errors.New("the settlement is kept until the database responds")
 const (
 	// maxKept is the maximum number of settlements waiting for the database.
 	maxKept = 10_000
-	// keptAtOnce is how many kept settlements are written concurrently; the store batches them.
+	// keptAtOnce is the number of kept settlements that are written concurrently, so that the store can batch them.
 	keptAtOnce = 64
 	// attemptTimeout limits each attempt to write kept settlements, and each sweep, because a database may hang.
 	attemptTimeout = 30 * time.Second
 )
 
-// keptSettlements holds settlements that wait for the database. Any that remain when the process ends are logged.
+// keptSettlements holds settlements that wait for the database. Settlements that remain when the process ends are
+// logged.
 type keptSettlements struct {
 	mu  sync.Mutex
 	all []Settlement
@@ -64,8 +65,8 @@ func (l *Ledger) logLost(ctx context.Context, s Settlement) {
 		"project", s.Call.Project, "model", s.Call.Model)
 }
 
-// SettleKept writes the kept settlements. It first tries a single one, a different one each time; if that fails, the
-// others wait. After any failure, sweeps do not release the holds of the remaining ones for a while.
+// SettleKept writes the kept settlements. It first tries one, a different one each time, and tries the others only if
+// that succeeds. After a failure, sweeps do not release the holds of the remaining settlements for a while.
 func (l *Ledger) SettleKept(ctx context.Context) error {
 	all := l.kept.take()
 	if len(all) == 0 {

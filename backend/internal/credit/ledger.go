@@ -21,7 +21,7 @@ const (
 	// SweepEvery is the interval between sweeps.
 	SweepEvery = 20 * time.Second
 	checkEvery = time.Hour
-	// lastWrites limits the time for settling kept calls and sending the remaining notices after ctx of Serve ends.
+	// lastWrites limits how long Serve settles kept calls and sends notices after its context ends.
 	lastWrites = 10 * time.Second
 
 	holdsKept = 7 * 24 * time.Hour // so that Settle can be repeated, and for the command admin ledger
@@ -193,7 +193,7 @@ func (l *Ledger) withBook(ctx context.Context, accountID string, f func() error)
 // settle the kept calls, and logs the calls that remain uncharged.
 func (l *Ledger) Serve(ctx context.Context) error {
 	var checked time.Time
-	err := periodic.Run(ctx, SweepEvery, l.o.Log, "look after the ledger", func(ctx context.Context) error {
+	err := periodic.Run(ctx, SweepEvery, l.o.Log, "maintain the ledger", func(ctx context.Context) error {
 		// Settle first, because the sweep would release the holds of kept calls.
 		err := errors.Join(l.SettleKept(ctx), l.Sweep(ctx), l.SendNotices(ctx))
 		if now := l.now(); now.Sub(checked) >= checkEvery {

@@ -48,8 +48,8 @@ func (n Notice) Text() string {
 		n.Spent, n.Limit, n.Of, next, n.ResetsAt.UTC().Format("2 Jan 2006, 15:04 UTC"))
 }
 
-// Notices returns a notice for each cap of a project and of its account that is mostly spent, and for the balance if it
-// is. If project is empty, it returns only the account's notices. Pages show the notices.
+// Notices returns a notice for each cap of a project and its account, and for the balance, if most of it is spent. If
+// project is empty, it returns only the account's notices. The pages show them.
 func (l *Ledger) Notices(ctx context.Context, accountID, project string) ([]Notice, error) {
 	all, err := l.limits(ctx, accountID, project)
 	var near []Notice

@@ -208,15 +208,15 @@ func saveCaps(
 		tellAgain(e.AccountID, e.Project, CapMonth))
 }
 
-// tellAgain allows a new notice for a limit that was changed.
+// tellAgain allows another notice for a limit that was changed.
 func tellAgain(accountID, project, what string) db.Statement {
 	return db.Stmt(`UPDATE credit_notices SET period = '' WHERE account_id = $1 AND project = $2 AND what = $3`, accountID,
 		project, what)
 }
 
 // ClaimNotice reports whether the caller should mail a notice on a day. It returns false if a notice about the same
-// limit was already mailed on that day. Unless calls are refused, it also returns false if one was mailed in the
-// same period.
+// limit was already mailed on that day. Unless calls are refused, it also returns false if such a notice was mailed
+// in the same period.
 func (s *Store) ClaimNotice(ctx context.Context, n Notice, period, day string) (claimed bool, err error) {
 	err = s.Write(ctx, func(tx *sql.Tx) (err error) {
 		claimed, err = db.Changed(ctx, tx, "claim notice",

@@ -13,9 +13,9 @@ import (
 
 // The order of locks
 //
-// A transaction that changes the balance, holds, sums or calls of an account first locks the account's balance, or the
-// account's row if it has no balance, and locks the projects afterwards. This avoids deadlocks. Concurrent writes of
-// one account would wait for each other's commits, so they share transactions: see db.WriteShared.
+// A transaction that changes the balance, holds, sums or calls of an account first locks the account's balance, or
+// the account's row if there is no balance. It locks projects afterwards. This order avoids deadlocks. Concurrent
+// writes of one account would wait for each other's commits, so they share transactions: see db.WriteShared.
 
 // write runs f in a transaction that it shares with concurrent writes of the account.
 func (s *Store) write(ctx context.Context, accountID string, f func(ctx context.Context, tx *sql.Tx) error) error {
@@ -45,7 +45,8 @@ func (c periodCaps) any() bool { return c.day.Valid || c.month.Valid }
 // ErrNoBook if the account has no balance.
 func (s *Store) lockBalance(ctx context.Context, tx *sql.Tx, accountID, project string) (lockedBalance, error) {
 	if s.Postgres() && project != "" {
-		// A statement that waits for a lock sees the other table as it was before: a cap set meanwhile would not apply.
+		// Lock in a separate statement: a statement that waits for a lock reads other tables as they were before, and
+		// would miss a cap set meanwhile.
 		err := db.Exec(ctx, tx, "lock credit balance", `SELECT 1 FROM credit_balances WHERE account_id = $1 FOR UPDATE`,
 			accountID)
 		if err != nil {
@@ -108,8 +109,8 @@ func refusal(needed Amount, posted, held int64) error {
 	return &NoCredit{Needed: needed, Available: available, Held: Amount(held)}
 }
 
-// refusalOfCaps returns the reason why caps refuse a hold, or nil. If a cap would refuse the hold even without the
-// calls in flight, it reports that cap rather than any other. The caller must hold the lock on the balance.
+// refusalOfCaps returns the reason why caps refuse a hold, or nil. It prefers a cap that would refuse the hold even
+// without the calls in flight. The caller must hold the lock on the balance.
 func refusalOfCaps(
 	ctx context.Context, tx *sql.Tx, b lockedBalance, h Hold, at time.Time,
 ) (refused, err error) {

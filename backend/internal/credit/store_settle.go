@@ -128,7 +128,7 @@ func (h endedHold) returnHeld() db.Statement {
 		h.account, h.amount, h.charged)
 }
 
-// subtractSpending converts held amounts of ended holds of a project and day to spent amounts. The caller must hold the
+// subtractSpending moves an ended hold's amount from held to spent, for its project and day. The caller must hold the
 // lock on the balance.
 func (h endedHold) subtractSpending() db.Statement {
 	return db.Stmt(`UPDATE credit_spending SET held = held - $5, spent = spent + $6

@@ -27,7 +27,7 @@ func checkAddress(database string) error {
 		return errors.New("the database URL does not begin with postgres:// (in small letters): other database servers are " +
 			"not supported. For SQLite, give the path of a file")
 	case keywordValue.MatchString(database):
-		return errors.New("the database is given as keywords and values (host=...): write a URL of the form " +
+		return errors.New("the database address consists of keywords and values (host=...): use a URL of the form " +
 			"postgres://user:password@host:port/name. For SQLite, give the path of a file")
 	}
 	return nil
@@ -52,15 +52,15 @@ func checkURL(database string) error {
 }
 
 // errShared is returned for a connection pool that may hand a connection's next transaction to another server session.
-var errShared = errors.New("the database is reached through a pool that shares connections between transactions, such " +
-	"as PgBouncer with pool_mode = transaction: locks and prepared statements of a session do not work there. Set " +
+var errShared = errors.New("the connection to the database uses a pool that shares connections between transactions, " +
+	"such as PgBouncer with pool_mode = transaction: session locks and prepared statements do not work there. Set " +
 	"pool_mode = session, or connect to PostgreSQL itself")
 
 // sharedWait is how long a session may take to answer while another one is in a transaction.
 const sharedWait = 15 * time.Second
 
-// checkSessions returns an error if two transactions on one connection reach different sessions of the server. While a
-// second connection is in a transaction, such a pool cannot give the first connection the same session again.
+// checkSessions returns an error if two transactions on one connection reach different sessions of the server. While
+// a second connection is in a transaction, a shared pool cannot return the same session to the first connection.
 func checkSessions(ctx context.Context, db *sql.DB) error {
 	first, err := db.Conn(ctx)
 	if err != nil {
@@ -102,7 +102,7 @@ func checkSessions(ctx context.Context, db *sql.DB) error {
 func sessionOf(ctx context.Context, q interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }) (pid int64, err error) {
-	// The simple protocol prepares no statement, because such a pool may not know it.
+	// The simple protocol prepares no statement, because a pool may lose it between sessions.
 	if err := q.QueryRowContext(ctx, `SELECT pg_backend_pid()`, pgx.QueryExecModeSimpleProtocol).Scan(&pid); err != nil {
 		return 0, fmt.Errorf("read the session's process id: %w", err)
 	}

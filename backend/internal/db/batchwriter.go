@@ -31,10 +31,10 @@ import (
 //   - If SQLite itself rolls the transaction back, for example when the disk is full, no later statement of the batch
 //     may run: outside a transaction each would commit separately. The connection refuses them with errRolledBack.
 //
-// A batch runs in up to three passes. The first has no savepoints, because they are rarely needed and would add a sixth
-// to its duration. If a write fails, the batch is rolled back and runs again with a savepoint around each write. If a
-// write breaks that transaction too, each write runs in its own transaction. If PostgreSQL is unreachable or another
-// server holds a lock, no pass follows: each caller tries again.
+// A batch runs in up to three passes. The first pass uses no savepoints, because they are rarely needed and would
+// make it a sixth slower. If a write fails, the batch is rolled back and runs again with a savepoint around each
+// write. If a write breaks that transaction too, each write runs in its own transaction. If PostgreSQL is unreachable
+// or another server holds a lock, no pass follows: each caller tries again.
 
 const (
 	// maxBatch is the maximum number of writes per transaction.

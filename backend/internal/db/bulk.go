@@ -10,9 +10,9 @@ import (
 )
 
 // Bulk writes many rows with a short statement. A statement with a placeholder for each value would be slow: SQLite
-// takes quadratic time to number the placeholders, and PostgreSQL makes a new plan for every number of rows. Bulk
-// therefore runs a prepared statement once per row on SQLite, and once for all rows on PostgreSQL, with an array for
-// each column.
+// needs quadratic time to number the placeholders, and PostgreSQL plans the statement again for every number of rows.
+// Bulk therefore runs a prepared statement once per row on SQLite, and once for all rows on PostgreSQL, with an array
+// for each column.
 type Bulk struct {
 	tx       *sql.Tx
 	Postgres bool
@@ -128,8 +128,8 @@ func (b Bulk) Read(
 	return nil
 }
 
-// each runs a statement for each row, with the row's values as arguments. It returns the indices of the rows for which
-// the statement made a change, and of the others.
+// each runs a statement for each row, with the row's values as arguments. It returns the indices of the rows for
+// which the statement changed something, and the indices of the others.
 func (b Bulk) each(
 	ctx context.Context, purpose, text string, rows int, columns []Column,
 ) (changed, unchanged []int, err error) {

@@ -32,7 +32,7 @@ func openPostgres(address string, limits settings, observe observer) (*sql.DB, e
 		return nil, err
 	}
 	config.AfterConnect = limits.apply
-	// Detect within half a minute that the database server is gone. The server detects a lost client as fast.
+	// Detect a lost database server within half a minute. The server detects a lost client equally fast.
 	config.DialFunc = (&net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3,
 	}}).DialContext

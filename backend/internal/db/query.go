@@ -20,7 +20,7 @@ type Querier interface {
 // Row is a *sql.Row or the current row of a *sql.Rows.
 type Row interface{ Scan(into ...any) error }
 
-// ErrEnough stops Each without an error.
+// ErrEnough is returned by a callback of Each to stop without an error.
 var ErrEnough = errors.New("no more rows needed")
 
 // Each calls f for each row of the result, until f returns an error. If f returns ErrEnough, Each returns
@@ -240,7 +240,7 @@ func BoolInt(b bool) int {
 	return 0
 }
 
-// timeMS is a time in a column of milliseconds since 1970, with NULL as the zero time.
+// timeMS is a time in a column of milliseconds since 1970, in which NULL is the zero time.
 type timeMS time.Time
 
 // IntoTime returns a destination for Scan that sets t.
@@ -273,7 +273,7 @@ func (d *durationMS) Scan(column any) error {
 	return nil
 }
 
-// nullableText is a text column with NULL as "".
+// nullableText is a text column in which NULL is "".
 type nullableText string
 
 // IntoText returns a destination for Scan that sets s.

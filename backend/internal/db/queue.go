@@ -20,10 +20,10 @@ var errClosed = errors.New("the database is closed")
 
 // queue collects waiting writes and has them committed together in batches.
 //
-// Callers that return together often come back together. A queue that committed every write as soon as possible could
-// split them permanently into two halves, each waiting for the other's commit. The queue therefore waits for as many
-// writes as were in progress at the last commit, but only for half the duration of a commit and never longer than
-// maxBatchDelay. A lone caller is never delayed.
+// Callers that finish together often write again together. If the queue committed every write as soon as possible,
+// the callers could split permanently into two halves, each waiting for the other's commit. The queue therefore waits
+// for as many writes as were in progress at the last commit, but only for half the duration of a commit and never
+// longer than maxBatchDelay. A lone caller is never delayed.
 type queue struct {
 	writes  chan *pendingWrite
 	stopped chan struct{} // closed once serve has returned
@@ -104,7 +104,7 @@ func (q *queue) close() {
 	}
 }
 
-// serve passes one batch after another to commit, which completes every write of the batch.
+// serve passes batches to commit one after another. commit must complete every write of its batch.
 func (q *queue) serve(commit func(batch []*pendingWrite)) {
 	defer close(q.stopped)
 	var took time.Duration

@@ -66,9 +66,9 @@ func (d *DB) Retry(ctx context.Context, once func() error) error {
 	}
 }
 
-// dropIdle closes idle connections, because they may lead to a server that has become a standby. Only one goroutine may
-// do so at a time: while SetMaxIdleConns(0) closes connections, another SetMaxIdleConns would let the pool reuse the
-// list of connections to close, and connections in use would be closed instead.
+// dropIdle closes idle connections, because their server may have become a standby. Only one goroutine may do so at a
+// time: while SetMaxIdleConns(0) closes connections, another SetMaxIdleConns would let the pool reuse the list of
+// connections to close, and connections in use would be closed instead.
 func (d *DB) dropIdle() {
 	if !d.dropping.TryLock() {
 		return

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// maxShared is the maximum number of shared transactions on PostgreSQL at a time, so that keys whose rows another
-// server has locked leave connections for everything else.
+// maxShared is the maximum number of concurrent shared transactions on PostgreSQL. It leaves connections for other
+// work even if another server has locked the rows of many keys.
 const maxShared = maxConns / 2
 
 // sharedWriters has a batchWriter for each key of WriteShared that is in use.
@@ -30,8 +30,9 @@ func newSharedWriters() *sharedWriters {
 }
 
 // WriteShared is like Write, for writes that wait for each other because they lock the same row, such as an account's
-// balance. On PostgreSQL, writes of the same key run one after another in shared transactions, and so pay for one
-// commit. On SQLite, every write does so. f must use the context that it is passed, which does not end with ctx.
+// balance. On PostgreSQL, writes with the same key run one after another in shared transactions, so that they share
+// the cost of a commit. On SQLite, every write does so. f must use the context that it is passed, which does not end
+// with ctx.
 func (d *DB) WriteShared(ctx context.Context, key string, f func(ctx context.Context, tx *sql.Tx) error) error {
 	return d.Retry(ctx, func() error {
 		if !d.Postgres() {
@@ -103,7 +104,7 @@ func (d *DB) sharedContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), sharedTimeout)
 }
 
-// beginShared begins a batch's transaction. The caller must call done after its end.
+// beginShared begins a batch's transaction. The caller must call done after the transaction ends.
 func (d *DB) beginShared(ctx context.Context) (tx *sql.Tx, done func(), err error) {
 	done = func() {}
 	if d.Postgres() {

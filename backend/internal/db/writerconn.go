@@ -232,7 +232,7 @@ type sqliteStmt interface {
 	runnable
 }
 
-// writerStmt is a statement that a write has prepared itself.
+// writerStmt is a statement that a write prepared itself.
 type writerStmt struct {
 	sqliteStmt
 	conn *writerConn

@@ -155,8 +155,8 @@ func (c *call) takeHold(ctx context.Context, amount int64) error {
 	return nil
 }
 
-// settleContext returns a context that outlives the app's request, so that usage is charged even if the app has
-// disconnected.
+// settleContext returns a context that outlives the app's request, so that usage is charged even if the app
+// disconnects.
 func settleContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 }

@@ -214,7 +214,7 @@ func (t *transfer) passStream(ctx, upstream context.Context, response *http.Resp
 	if kind != "text/event-stream" || encoding != "" && encoding != "identity" {
 		return t.passNoStream(ctx, upstream, response)
 	}
-	// Each open stream has one such buffer, and events are small.
+	// Keep this buffer small: each open stream has one, and events are small.
 	read, written := make([]byte, 4<<10), []byte(nil)
 	from := &resetting{t, response.Body}
 	for {
@@ -313,7 +313,7 @@ func (t *transfer) breakOff(ctx, upstream context.Context, err error) error {
 	case left && !t.answer.Failed:
 		r = t.result(outcomeCancelled)
 	case errors.Is(err, errTooLarge), errors.Is(err, wire.ErrEventTooLarge):
-		// A request may have caused the failure, so the account must not pay less than for a complete answer.
+		// Charge at least as much as for a complete answer, because an app could cause the failure deliberately.
 		r = t.result(outcomeFailed)
 		r.wholeHold = !t.answer.Final || t.answer.Malformed
 	case t.answer.Seen || t.answer.HasText():

@@ -44,8 +44,8 @@ func (l Level) rank() int {
 	return 0
 }
 
-// Fields of the capability Assistant that have their own grant. GatewayUsage is not a setting but a report: the cost of
-// the project's calls through the gateway. ReadWrite therefore grants no more than Read.
+// Fields of the capability Assistant that have their own grant. GatewayUsage is a report rather than a setting: the
+// cost of the project's calls through the gateway. For it, ReadWrite grants no more than Read.
 const (
 	RealtimeModel = "realtimeModel"
 	Voice         = "voice"

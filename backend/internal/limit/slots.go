@@ -37,8 +37,8 @@ type waiter struct {
 // NewSlots returns Slots with these bounds.
 func NewSlots(b Bounds) *Slots { return &Slots{Bounds: b, shares: map[string]*share{}} }
 
-// Enter waits until a call with this key may run. The caller must then call leave once. Enter returns ErrFull if the
-// call may not even wait, and an error if ctx ends while it waits.
+// Enter waits until a call with this key may run. The caller must then call leave once. Enter returns ErrFull if too
+// many calls are already waiting, and an error if ctx ends while it waits.
 func (s *Slots) Enter(ctx context.Context, key string) (leave func(), err error) {
 	w, err := s.enter(key)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/internal/credential"
 )
 
-// Settings are set by the operator.
+// Settings are the operator's settings for links.
 type Settings struct {
 	CodeTTL      time.Duration // lifetime of a code, default 10 min
 	PollInterval time.Duration // minimum time between two polls, default 5 s
@@ -185,7 +185,7 @@ func (s *Service) repolled(ctx context.Context, hash string, now time.Time) erro
 	return ErrUnknown
 }
 
-// pace raises the interval of a code that is polled too fast, which RFC 8628 does with slow_down. The time of the last
+// pace raises the interval of a code that is polled too fast, as RFC 8628 does with slow_down. The time of the last
 // poll is kept only in memory, so that polling a pending code only reads one row. The raised interval is stored.
 func (s *Service) pace(ctx context.Context, hash string, interval time.Duration, now time.Time) (time.Duration, error) {
 	s.mu.Lock()

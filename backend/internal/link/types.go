@@ -106,7 +106,7 @@ type Token struct {
 	Principal
 }
 
-// Poll is the answer to a poll. The code is pending while Token is nil.
+// Poll is the response to a poll. The code is pending while Token is nil.
 type Poll struct {
 	Token    *Token
 	Interval time.Duration

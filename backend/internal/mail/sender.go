@@ -43,8 +43,8 @@ type Sender struct {
 	queue  chan Message
 }
 
-// waiting is a message that is to be retried.
-type waiting struct {
+// attempt is a message to send, with the number of failed tries and the time of the next one.
+type attempt struct {
 	message Message
 	tries   int
 	due     time.Time
@@ -121,7 +121,7 @@ func (s *Sender) Queue(m Message) error {
 
 // Serve sends queued messages until ctx ends, then spends up to drainTimeout on the messages left.
 func (s *Sender) Serve(ctx context.Context) error {
-	var again []waiting
+	var again []attempt
 	for {
 		next := time.NewTimer(untilFirst(again))
 		select {
@@ -130,7 +130,7 @@ func (s *Sender) Serve(ctx context.Context) error {
 			s.drain(ctx, again)
 			return nil
 		case m := <-s.queue:
-			again = s.try(ctx, waiting{message: m}, again)
+			again = s.try(ctx, attempt{message: m}, again)
 		case <-next.C:
 			again = s.retry(ctx, again)
 		}
@@ -139,7 +139,7 @@ func (s *Sender) Serve(ctx context.Context) error {
 }
 
 // untilFirst returns the time until the first message is due.
-func untilFirst(again []waiting) time.Duration {
+func untilFirst(again []attempt) time.Duration {
 	first := time.Hour
 	for _, w := range again {
 		first = min(first, time.Until(w.due))
@@ -147,8 +147,8 @@ func untilFirst(again []waiting) time.Duration {
 	return first
 }
 
-func (s *Sender) retry(ctx context.Context, again []waiting) []waiting {
-	var left []waiting
+func (s *Sender) retry(ctx context.Context, again []attempt) []attempt {
+	var left []attempt
 	now := time.Now()
 	for _, w := range again {
 		if w.due.After(now) {
@@ -160,8 +160,8 @@ func (s *Sender) retry(ctx context.Context, again []waiting) []waiting {
 	return left
 }
 
-// try sends a message or schedules a retry. It does not count an attempt that the end of ctx interrupted.
-func (s *Sender) try(ctx context.Context, w waiting, again []waiting) []waiting {
+// try sends a message or schedules a retry. It does not count an attempt that was interrupted because ctx ended.
+func (s *Sender) try(ctx context.Context, w attempt, again []attempt) []attempt {
 	err := s.send(ctx, w.message)
 	if err == nil {
 		return again
@@ -178,18 +178,18 @@ func (s *Sender) try(ctx context.Context, w waiting, again []waiting) []waiting 
 	return append(again, w)
 }
 
-func (s *Sender) drop(w waiting, err error) {
+func (s *Sender) drop(w attempt, err error) {
 	s.o.Log.Warn("dropped mail", "account", w.message.AccountID, "try", w.tries, "err", reason(err))
 }
 
 // drain tries once more to send the remaining messages.
-func (s *Sender) drain(ctx context.Context, again []waiting) {
+func (s *Sender) drain(ctx context.Context, again []attempt) {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
 	for {
 		select {
 		case m := <-s.queue:
-			again = append(again, waiting{message: m})
+			again = append(again, attempt{message: m})
 			continue
 		default:
 		}

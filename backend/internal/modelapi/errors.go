@@ -17,8 +17,7 @@ import (
 )
 
 // statusOf returns the HTTP status of a code. Official clients repeat a call automatically after 408, 409, 429 and 5xx,
-// so permanent failures use other statuses. The statuses of two codes differ from the rest of the HTTP API, which does
-// not use the third.
+// so permanent failures use other statuses. Some statuses therefore differ from the rest of the HTTP API.
 func statusOf(code string) int {
 	switch code {
 	case problem.CodeRequestTooLarge:

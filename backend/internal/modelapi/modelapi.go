@@ -22,7 +22,7 @@ import (
 )
 
 // Keys finds the owner of a project key. It returns projects.ErrUnknownKey for an unknown or revoked key. It is an
-// interface so that tests can use a new key ID for each call, to which no limit per key applies.
+// interface so that tests can use a new key ID for each call, so that no limit per key applies.
 type Keys interface {
 	Authenticate(ctx context.Context, key string) (projects.KeyOwner, error)
 }
@@ -228,7 +228,7 @@ type sink struct {
 	timeout time.Duration
 }
 
-// Begin writes the headers. They tell proxies not to buffer or change a stream.
+// Begin writes the headers, which prevent proxies from buffering or changing a stream.
 func (s *sink) Begin(streamed bool) {
 	h := s.w.Header()
 	h.Set("Content-Type", "application/json")

@@ -28,8 +28,8 @@ type codeError struct {
 func (e *codeError) Error() string { return e.error.Error() + ": " + e.code }
 func (e *codeError) Unwrap() error { return e.error }
 
-// withCode adds a provider's error code to err if the code is known. It drops other text, which an attacker could have
-// chosen.
+// withCode adds a provider's error code to err if the code is known. It drops all other text, which an attacker could
+// have chosen.
 func withCode(err error, code string) error {
 	if !slices.Contains(errorCodes, code) {
 		return err
@@ -64,7 +64,7 @@ func statusText(code int) string {
 func discoveryError(err error) error {
 	var other *gooidc.IssuerMismatchError
 	if errors.As(err, &other) {
-		return fmt.Errorf("%w: its discovery document calls itself %.200q, which the setting issuer must equal",
+		return fmt.Errorf("%w: its discovery document has the issuer %.200q, which the setting issuer must equal",
 			ErrUnreachable, other.Discovered)
 	}
 	text := err.Error() // the library reports these causes only as text, followed by the whole answer

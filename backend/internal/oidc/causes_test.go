@@ -43,7 +43,7 @@ func TestErrorsNameTheCause(t *testing.T) {
 	down, _ := started(t, nil)
 	down.SetFaults(oidctest.Faults{DiscoveryDown: true})
 	for issuer, want := range map[string]string{
-		p.Issuer + "/":          `calls itself "` + p.Issuer + `"`, // authentik's issuers end in a slash
+		p.Issuer + "/":          `has the issuer "` + p.Issuer + `"`, // authentik's issuers end in a slash
 		p.Issuer + "/elsewhere": "404",
 		down.Issuer:             "503",
 		"http://localhost:1":    "connection refused",

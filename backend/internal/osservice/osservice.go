@@ -30,7 +30,7 @@ const (
 	StateUnknown  = "unknown"
 )
 
-// How install or uninstall changed the registration.
+// Values of Report.Change.
 const (
 	Created   = "created"
 	Updated   = "updated"

@@ -80,7 +80,7 @@ type Options struct {
 	SiteURL string
 	// Name is the site name that the browser shows.
 	Name string
-	// Key encrypts ceremonies. It has 32 bytes and must be the same on every replica.
+	// Key encrypts ceremonies. It is 32 bytes long and must be the same on every replica.
 	Key []byte
 	// Added is called after a passkey has been added to an account. It may be nil.
 	Added func(ctx context.Context, accountID string)
@@ -157,7 +157,7 @@ func (s *Service) BeginRegister(ctx context.Context, accountID string) (options 
 	return s.begun(creation, ceremony{Kind: registering, Account: accountID, Session: *session})
 }
 
-// FinishRegister checks the browser's response and stores the passkey as name. It returns ErrInvalid, ErrTooMany
+// FinishRegister checks the browser's response and stores the passkey under name. It returns ErrInvalid, ErrTooMany
 // or ErrSuspended on failure.
 func (s *Service) FinishRegister(
 	ctx context.Context, accountID, sealed string, response []byte, name string, by audit.Actor,

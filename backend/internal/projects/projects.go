@@ -56,9 +56,9 @@ var idForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+$`
 func CheckID(id string) error {
 	switch {
 	case id == "":
-		return fmt.Errorf("project is missing: an app id such as com.example.app")
+		return fmt.Errorf("project is missing: set it to an app id such as com.example.app")
 	case len(id) > MaxID:
-		return fmt.Errorf("project has %d characters, the limit is %d", len(id), MaxID)
+		return fmt.Errorf("project is %d characters long, over the limit of %d", len(id), MaxID)
 	case !idForm.MatchString(id) || strings.Contains(id, ".."):
 		return fmt.Errorf("project is not an app id such as com.example.app: letters, digits, - and _, two segments or more")
 	}
@@ -91,7 +91,7 @@ func DefaultName(id string) string {
 func checkPlatforms(platforms []string) ([]string, error) {
 	for _, p := range platforms {
 		if !slices.Contains(Platforms(), p) {
-			return nil, &InvalidError{"platforms are of " + strings.Join(Platforms(), ", ")}
+			return nil, &InvalidError{"platforms must be from: " + strings.Join(Platforms(), ", ")}
 		}
 	}
 	var sorted []string

@@ -117,7 +117,7 @@ func (h *Hub) attach(
 	c *conn, id string, greet func(context.Context, sessions.Session, *liveSession) error,
 ) bool {
 	if h.isAway.Load() {
-		// Attaching waits for the writer, so clients that retry would pile up.
+		// Refuse now: attaching waits for the writer, so clients that retry would pile up.
 		c.Refuse(glasses.CloseStore, host.NotReadable)
 		return false
 	}

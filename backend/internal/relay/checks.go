@@ -43,8 +43,8 @@ func (h *Hub) Ended(accountID, linkID string) {
 	h.check(ctx, h.holdOwned(accountID, linkID))
 }
 
-// holdDue holds the sessions last checked before before, least recently checked first. The caller must release each of
-// them.
+// holdDue holds the sessions whose last check was earlier than before, least recently checked first. The caller must
+// release each of them.
 func (h *Hub) holdDue(before time.Time) []*liveSession {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,8 +90,8 @@ func (h *Hub) markDue(s *liveSession) {
 	s.checked = time.Time{}
 }
 
-// check processes held sessions: it ends the closed ones, ends pages whose user signed out, keeps sessions with peers
-// from expiring, and releases all of them. Sessions that cannot be read continue and stay due.
+// check processes held sessions: it ends the closed ones, disconnects pages whose user signed out, keeps sessions
+// with peers from expiring, and releases all of them. Sessions that cannot be read continue and stay due.
 func (h *Hub) check(ctx context.Context, live []*liveSession) {
 	defer func() {
 		for _, s := range live {
@@ -158,8 +158,8 @@ func (h *Hub) endClosed(ctx context.Context, batch []*liveSession) (stillOpen []
 	return stillOpen
 }
 
-// keepAlive ends pages whose user signed out, renews the tokens of apps, and extends an open session. If a slow store
-// prevents that, a later round extends the session.
+// keepAlive disconnects pages whose user signed out, renews the tokens of apps, and extends an open session. If a
+// slow store prevents that, a later round extends the session.
 func (s *liveSession) keepAlive(ctx context.Context) {
 	for _, c := range s.pages.All() {
 		c.checkSignedIn(ctx)
@@ -178,7 +178,7 @@ func (s *liveSession) keepAlive(ctx context.Context) {
 	}
 }
 
-// checkSignedIn ends a page whose user signed out.
+// checkSignedIn disconnects a page whose user signed out.
 func (c *conn) checkSignedIn(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()

@@ -30,7 +30,7 @@ type liveSession struct {
 	checked time.Time // when the session was last known to be open; guarded by Hub.mu
 	rates   *host.Rates
 
-	// Mu guards these.
+	// Mu guards the fields below.
 	isLoaded bool
 	display  json.RawMessage // payload of the last display.show; nil if the panel is clear
 	touched  time.Time

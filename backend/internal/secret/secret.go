@@ -32,7 +32,6 @@ func New(prefix string) string {
 
 // Valid reports whether s has the form of New(prefix) and a correct checksum. It rejects random input without a query
 // to the store.
-// to the store.
 func Valid(prefix, s string) bool {
 	if len(s) != len(prefix)+randomChars+tailChars || !strings.HasPrefix(s, prefix) {
 		return false

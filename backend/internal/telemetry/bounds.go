@@ -53,7 +53,7 @@ func (s *Service) room(ctx context.Context, now time.Time) error {
 	return ErrFull
 }
 
-// withinDays returns the records with which no day of the install exceeds MaxOfDay.
+// withinDays drops the records that would exceed MaxOfDay on a day of the install.
 func (s *Service) withinDays(ctx context.Context, of Install, records []wire.Record) ([]wire.Record, error) {
 	stored := map[int64]int{} // by day
 	for i := range records {

@@ -35,8 +35,8 @@ func (w *Web) accountPage(c *call, mode string) error {
 	return w.showForm(c, http.StatusOK, accountForm{Mode: mode, Next: nextOf(c)})
 }
 
-// showForm renders the form on the activation page if next leads there, so that the code stays visible, and otherwise
-// on a page of its own.
+// showForm renders the form on the activation page if next leads there, so that the code stays visible. Otherwise it
+// renders a separate page.
 func (w *Web) showForm(c *call, status int, f accountForm) error {
 	if code := activationCode(f.Next); code != "" {
 		return w.showActivation(c, status, code, f, proofForm{})
@@ -125,9 +125,9 @@ func (w *Web) tooMany(c *call, f accountForm) error {
 	return w.showForm(c, http.StatusTooManyRequests, f)
 }
 
-// enter signs this browser in and redirects to next, or to the dashboard if next is empty. If approving needs a proof
-// and next is the page of a code, it shows that page instead: only the response to a sign-in may contain the proof that
-// replaces the password.
+// enter signs this browser in and redirects to next, or to the dashboard if next is empty. If approval requires proof
+// and next is the page of a code, it shows that page instead: only the response to a sign-in may contain the proof
+// that replaces the password.
 func (w *Web) enter(c *call, owner account.Account, next, method string) error {
 	err := w.openSession(c, owner, method)
 	if errors.Is(err, account.ErrBadCredentials) { // the password has changed since it was checked

@@ -48,7 +48,8 @@ func rangeOf(c *call) analyticsRange {
 	return analyticsRanges[1]
 }
 
-// rangesAt lists the ranges to choose from, and marks the one that is shown. Their links keep the values of more.
+// rangesAt lists the ranges to choose from, and marks the one that is shown. Their links keep the query parameters in
+// more.
 func rangesAt(shown analyticsRange, more url.Values) []analyticsRange {
 	all := slices.Clone(analyticsRanges)
 	for i := range all {

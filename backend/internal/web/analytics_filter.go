@@ -35,7 +35,7 @@ func (f analyticsFilter) Text() string {
 	return "version " + f.Version + " on " + platformName(f.Platform)
 }
 
-// Versions describes which versions are compared if a filter is on.
+// Versions returns the heading of the comparison of versions if a filter is on.
 func (f analyticsFilter) Versions() string {
 	switch {
 	case !f.On():

@@ -33,7 +33,7 @@ type asset struct {
 	body     content         // for clients that accept the encoding
 	unpacked content         // for clients that do not accept the encoding
 	version  func() string   // hash of the content, computed once
-	imports  func() []string // of a script: names of the scripts that it imports
+	imports  func() []string // for a script, the names of the scripts that it imports
 }
 
 // content opens a body for one response. All responses share the bytes, because clients may read slowly.
@@ -49,7 +49,7 @@ func inMemory(body []byte) content {
 	return func() io.Reader { return bytes.NewReader(body) }
 }
 
-// shared returns the content with the bytes that make returns. It calls make for the first response.
+// shared returns content whose bytes make creates for the first response.
 func shared(make func() []byte) content {
 	body := sync.OnceValue(make)
 	return func() io.Reader { return bytes.NewReader(body()) }
@@ -176,7 +176,7 @@ func accepts(header, encoding string) bool {
 	return false
 }
 
-// serveContent responds with a file, or with 304 if the client has this version.
+// serveContent responds with a file, or with 304 if the client already has this version.
 func serveContent(rw http.ResponseWriter, r *http.Request, contentType, version string, body content) {
 	h := rw.Header()
 	h.Set("Content-Type", contentType)

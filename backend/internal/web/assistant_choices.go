@@ -51,7 +51,7 @@ func radioSets(all assistant.Catalogue, v map[string]string) []radioSet {
 }
 
 // voiceChoices returns the voices, each with the models that can speak with it. The page's script disables the voices
-// that the chosen model cannot speak with.
+// that the chosen model does not support.
 func voiceChoices(all assistant.Catalogue) []choice {
 	var voices []choice
 	for _, voice := range all.Voices {
@@ -86,7 +86,7 @@ func voiceNames(all assistant.Catalogue, m assistant.Model) []string {
 	return names
 }
 
-// assistantProblem returns the field to correct and the correction, in the words of the page.
+// assistantProblem returns the field to correct and the correction, in the page's terms.
 func assistantProblem(all assistant.Catalogue, now map[string]string, invalid *assistant.InvalidError) (
 	field, text string,
 ) {

@@ -92,8 +92,8 @@ func (w *Web) newVisitor(c *call) {
 	w.setCookie(c, "", c.browserID, sessionLife)
 }
 
-// openSession signs the browser in, with effect for the rest of the call. The new cookie invalidates CSRF tokens from
-// before the sign-in.
+// openSession signs the browser in for this call and later ones. The new cookie invalidates CSRF tokens from before
+// the sign-in.
 func (w *Web) openSession(c *call, owner account.Account, method string) error {
 	if err := w.closeSession(c); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/glasses/guide"
 )
 
-// maxRows is the maximum number of phrases and of switches of a page.
+// maxRows is the maximum number of phrases, and of switches, on a page.
 const maxRows = 20
 
 // connectionForm is the form of a connection page.
@@ -56,7 +56,7 @@ type pageRows struct {
 	Rows  []pageRow
 }
 
-// addRow is the data of the template "add-row". Full is shown if no other row fits.
+// addRow is the data of the template "add-row". Full is the text shown if no more rows fit.
 type addRow struct {
 	Act, Label, Full string
 	More             bool
@@ -181,7 +181,7 @@ func (f *connectionForm) describeRows(input func(id, label, hint, value string, 
 	}
 }
 
-// at returns an element, or the zero value after the end of the list.
+// at returns element i, or the zero value if the list is too short.
 func at[T any](list []T, i int) (element T) {
 	if i < len(list) {
 		element = list[i]

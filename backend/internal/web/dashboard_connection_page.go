@@ -86,8 +86,8 @@ func (w *Web) changeConnectionPage(c *call) error {
 	return w.showConnectionPage(c, stored, page)
 }
 
-// atVersion keeps the version with which the form was opened: a form that is shown again must still detect changes that
-// others have saved meanwhile.
+// atVersion keeps the version with which the form was opened, so that a form that is shown again still detects
+// changes saved by others meanwhile.
 func atVersion(stored connpage.Page, version int64) connpage.Page {
 	stored.Version = version
 	return stored

@@ -69,7 +69,7 @@ func (w *Web) showCredentials(c *call, f formErrors) error {
 	return w.render(c, f.status(), "dashboard_credentials", page)
 }
 
-// namedModels is the number of models that a text names; it only counts any further ones.
+// namedModels is the number of models that a text names. Any further models are only counted.
 const namedModels = 3
 
 // credentialUses returns a function that describes the actual or possible use of a project's key.

@@ -267,10 +267,11 @@ var sources = map[string]string{
 
 func paidBy(source string) string { return cmp.Or(sources[source], source) }
 
-// comparedDays is the period whose token counts are used to compare model costs.
+// comparedDays is the number of days whose token counts are used to compare model costs.
 const comparedDays = 30
 
-// addModels lists the models, the reason if one is unavailable, and the cost of the last days' tokens with each model.
+// addModels lists the models, why a model is unavailable, and what the tokens of the last days would cost with each
+// model.
 func (w *Web) addModels(c *call, page *gatewayPage) error {
 	all, err := w.Dashboard.Models.Available(c.Context(), gateway.Caller{Account: c.account.ID, Project: c.project.ID})
 	if err != nil {

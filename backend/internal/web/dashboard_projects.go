@@ -101,8 +101,8 @@ func sortProjects(list []projects.Project, byName bool) []projects.Project {
 // maxOptions limits the projects in a list to choose from, which keeps pages small.
 const maxOptions = 100
 
-// projectOptions returns the most recently active projects, and always the selected one, sorted by name. hidden is the
-// number of the others, which are reached from their own pages.
+// projectOptions returns the most recently active projects, and always the selected one, sorted by name. hidden is
+// the number of the other projects.
 func projectOptions(list []projects.Project, selected string) (options []choice, hidden int) {
 	list = sortProjects(slices.Clone(list), false)
 	if i := slices.IndexFunc(list, func(p projects.Project) bool { return p.ID == selected }); i >= maxOptions {
@@ -115,7 +115,7 @@ func projectOptions(list []projects.Project, selected string) (options []choice,
 	return options, len(list) - n
 }
 
-// pager is a range of a completely known list, with the URLs of the neighbouring ranges.
+// pager describes one page of a list whose length is known, with the URLs of the neighbouring pages.
 type pager struct {
 	from, to           int
 	Text               string // such as 1–100 of 301; "" if everything fits

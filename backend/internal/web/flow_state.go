@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A step of a sign-in stores the data for the next step in a separate cookie for a few minutes. The cookie is signed,
-// so that it cannot be forged. Except for flowVerify, it is bound to the browser session, so that it cannot be moved to
+// A step of a sign-in stores the data for the next step in a separate cookie for a few minutes. The cookie is signed
+// to prevent forgery. Except for flowVerify, it is bound to the browser session, so that it cannot be moved to
 // another browser.
 const (
 	flowOIDC    = "oidc"    // the attempt at a sign-in provider

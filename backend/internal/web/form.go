@@ -29,8 +29,8 @@ type accountForm struct {
 	Email    string
 	Accepted bool
 
-	// Web.complete sets these: whether the form requires the sign-in word, whether it explains that all users were
-	// signed out, and the sign-in methods of this backend.
+	// Web.complete sets these. NeedsWord reports whether the form requires the sign-in word. SignedOut reports
+	// whether it explains that all users were signed out. The other fields hold the sign-in methods of this backend.
 	NeedsWord, SignedOut bool
 	Providers            []providerButton
 	Passkeys             string // URL to which the form posts a passkey's response

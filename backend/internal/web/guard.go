@@ -53,9 +53,10 @@ const (
 	limitPolicy = "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 
-// page wraps every HTML route. It sets security headers, refuses pages embedded by other sites, checks the origin,
-// redirects the browser to the site's host, finds the browser session, checks the CSRF token of unsafe methods, and
-// renders error pages. It passes the ResponseWriter on unchanged, so that a handler can upgrade to a WebSocket.
+// page wraps every HTML route. It sets security headers, refuses pages embedded by other sites, and checks the
+// origin. It redirects the browser to the site's host, finds the browser session, checks the CSRF token of unsafe
+// methods, and renders error pages. It passes the ResponseWriter on unchanged, so that a handler can upgrade to a
+// WebSocket.
 func (w *Web) page(h handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		setHeaders(rw.Header())
@@ -87,8 +88,8 @@ func (w *Web) serve(c *call, h handler) error {
 }
 
 // signedIn wraps every page below /account. It redirects visitors to /signin, which redirects back to the requested
-// page. A form posted while signed out is not repeated; the sign-in then leads to the dashboard. signedIn also limits
-// the changes of one account across all its browsers.
+// page. It does not repeat a form posted by a visitor, who continues on the dashboard after signing in. signedIn also
+// limits the changes of one account across all its browsers.
 func (w *Web) signedIn(h handler) http.Handler {
 	return w.page(func(c *call) error {
 		switch {
@@ -128,10 +129,10 @@ func setHeaders(h http.Header) {
 
 func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// isEmbedded reports whether another site made the browser load this page inside its own page (as an image, a frame or
-// a script) or in advance. The user does not know about such a request, so it must not look anything up or count
-// against them. Browsers indicate this in Fetch Metadata headers. A request without them is allowed, because anyone can
-// omit them.
+// isEmbedded reports whether another site made the browser load this page inside its own page (as an image, a frame
+// or a script) or prefetch it. The user does not know about such a request, so it must not look anything up or count
+// against the user. Browsers indicate such requests in Fetch Metadata headers. A request without them is allowed,
+// because anyone can omit them.
 func isEmbedded(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin":

@@ -25,7 +25,7 @@ type setting struct{ Name, Value string }
 type privacyPage struct {
 	Events   []wire.Description // every event that an install may report
 	KeptDays int
-	// Limits of the event logs of simulator sessions, and how long the logs are kept after the last use.
+	// Limits of the event logs of simulator sessions, and the days that logs are kept after their last use.
 	LogDays, LogRows, LogMegabytes, LogGigabytes int64
 	Embedded                                     bool // the backend runs on your own computer and accepts no events
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/backend/internal/account"
 )
 
-// A known browser has signed in with an e-mail address before. It has a signed cookie for that address, so that wrong
-// passwords from elsewhere do not count against it. The cookie alone grants no access.
+// A known browser has signed in with an e-mail address before. It has a signed cookie for that address, so that it
+// has an allowance of password guesses of its own. The cookie alone grants no access.
 
 const (
 	knownBrowserLife = 180 * 24 * time.Hour

@@ -30,7 +30,7 @@ func (f formErrors) Error(field string) string {
 	return ""
 }
 
-// status returns 422 if the user must correct the form, and otherwise 200.
+// status returns 422 if the user must correct the form. Otherwise it returns 200.
 func (f formErrors) status() int {
 	if f.Failed() {
 		return http.StatusUnprocessableEntity
@@ -72,7 +72,7 @@ func (w *Web) showBusy(c *call) error {
 	})
 }
 
-// notice is the line on a page about a completed action. The URL contains only the code of the notice, so that its text
+// notice is a line on a page about a completed action. The URL contains only the code of the notice, so that its text
 // cannot be forged.
 type notice struct {
 	Text string

@@ -13,7 +13,8 @@ const maxNext = 1024 // bytes
 // nextOf returns where to continue after signing in or out: the local path in the query's "next", or "/".
 func nextOf(c *call) string { return localPath(c.URL.Query().Get("next")) }
 
-// localPath returns next if it is a path of this site to continue to after signing in or out, and otherwise "/".
+// localPath returns next if it is a path of this site to continue to after signing in or out. Otherwise it returns
+// "/".
 func localPath(next string) string {
 	next = sitePath(next)
 	u, err := url.Parse(next)
@@ -23,8 +24,8 @@ func localPath(next string) string {
 	return next
 }
 
-// sitePath returns next if it is a path of this site, and otherwise "/". Browsers read a backslash as a slash and drop
-// tabs and line breaks, so sitePath rejects these instead of interpreting them.
+// sitePath returns next if it is a path of this site, or "/" otherwise. Browsers treat a backslash as a slash and
+// drop tabs and line breaks, so sitePath rejects these instead of interpreting them.
 func sitePath(next string) string {
 	if len(next) > maxNext || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") {
 		return "/"
@@ -55,7 +56,7 @@ func withNext(path, next string) string {
 	return path + "?next=" + url.QueryEscape(next)
 }
 
-// activationCode returns the user code if next leads to the activation page, and otherwise "".
+// activationCode returns the user code if next leads to the activation page, or "" otherwise.
 func activationCode(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.Path != "/activate" {

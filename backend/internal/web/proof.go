@@ -13,9 +13,9 @@ import (
 )
 
 // Browsers send the cookies of a host to every port of that host. On your own computer, another program may therefore
-// obtain the cookies of a signed-in browser, or set its own. Where Options.AskProof is set, a form that grants a
-// program access therefore also requires proof that the account's owner posts it: the password or a passkey. One proof
-// is valid for one action.
+// obtain the cookies of a signed-in browser, or set its own. If Options.AskProof is set, a form that grants access to
+// a program also requires proof that the account's owner posts it: the password or a passkey. One proof is valid for
+// one action.
 
 // Names of the fields of a form that are not part of its action.
 const (
@@ -84,8 +84,8 @@ func (w *Web) isProven(c *call, title, text string) (bool, error) {
 	return false, w.render(c, page.status(), "proof", page)
 }
 
-// checkProof checks the proof in the posted form. If none is valid, it returns a form that asks for one and names the
-// problem.
+// checkProof checks the proof in the posted form. If there is no valid proof, it returns a form that asks for one and
+// describes the problem.
 func (w *Web) checkProof(c *call) (f proofForm, err error) {
 	if !w.AskProof {
 		return f, nil
@@ -113,8 +113,8 @@ func (w *Web) checkProof(c *call) (f proofForm, err error) {
 	return f, err
 }
 
-// provePasskey reports whether a proof is still needed after a passkey's response, which must belong to the account and
-// to a challenge for this action.
+// provePasskey checks a passkey's response, which must belong to the account and to a challenge for this action. It
+// reports whether a proof is still needed.
 func (w *Web) provePasskey(c *call, f *proofForm) (needed bool, err error) {
 	var challenge passkeyChallenge
 	w.loadFlow(c, flowProof, &challenge)
@@ -166,9 +166,9 @@ func (w *Web) beginProof(c *call) error {
 	return nil
 }
 
-// proofAfterSignIn returns the value that replaces the password in the response to a sign-in. It must not be in the
-// response to a GET, which a program with the cookies could request. The value is valid for one action only if the
-// action can happen only once.
+// proofAfterSignIn returns the value that replaces the password in the response to a sign-in. The value must not be
+// in the response to a GET, because a program with the cookies could request it. It can be reused unless the action
+// can happen only once.
 func (w *Web) proofAfterSignIn(c *call, action string) string {
 	return w.sign("proof", c.browserID, c.account.ID, action)
 }

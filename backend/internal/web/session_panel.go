@@ -47,8 +47,8 @@ func (w *Web) sendPanel(c *call, fit func(ctx context.Context, picture []byte) [
 	return nil
 }
 
-// panel draws the panel of the session in the path when it is the account's turn. It stops between two steps if the
-// browser has disconnected.
+// panel draws the panel of the session in the path, once it is the account's turn. It stops early if the browser has
+// disconnected.
 func (w *Web) panel(c *call, fit func(ctx context.Context, picture []byte) []byte) ([]byte, error) {
 	ctx := c.Context()
 	leave, err := w.drawings.Enter(ctx, c.account.ID)

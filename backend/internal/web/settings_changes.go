@@ -134,11 +134,11 @@ func (w *Web) isUnproven(c *call) (bool, error) {
 	return w.isStale(c)
 }
 
-// freshSignIn is the maximum age of a sign-in with which a sign-in method can be added without entering the password.
-// If the account has no password, it also applies to setting one, changing the address and deleting the account.
+// freshSignIn is the maximum age of a sign-in that allows adding a sign-in method without the password. If the
+// account has no password, it also applies to setting one, changing the address and deleting the account.
 const freshSignIn = 10 * time.Minute
 
-// isStale reports whether this browser's sign-in is older than freshSignIn, or no sign-in is recent enough.
+// isStale reports whether this browser has no sign-in newer than freshSignIn.
 func (w *Web) isStale(c *call) (bool, error) {
 	if w.AskProof {
 		return true, nil
@@ -152,9 +152,9 @@ func (w *Web) isStale(c *call) (bool, error) {
 	return true, err
 }
 
-// prove checks, before a sign-in method is added, that the user is the account's owner: by a recent sign-in, or by the
-// password that the same form asks for. It returns the message for the user, or "". canEnter reports whether the
-// password can be entered in the form; without a password, only another sign-in helps.
+// prove checks that the user is the account's owner before a sign-in method is added. It accepts a recent sign-in, or
+// the password in the same form. It returns the message for the user, or "". canEnter reports whether the form can
+// ask for the password; if not, the user must sign in again.
 func (w *Web) prove(c *call) (problem string, canEnter bool, err error) {
 	stale, err := w.isStale(c)
 	if err != nil || !stale {

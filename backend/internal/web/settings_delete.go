@@ -91,7 +91,7 @@ func (w *Web) newDeletePage(c *call) (p deletePage, err error) {
 	return p, err
 }
 
-// deleteAccount deletes all data if the user typed the address and proved to be the account's owner.
+// deleteAccount deletes all data if the user typed the address and proved to own the account.
 func (w *Web) deleteAccount(c *call) error {
 	p, err := w.newDeletePage(c)
 	if err != nil {

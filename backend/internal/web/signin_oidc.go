@@ -44,9 +44,9 @@ func (w *Web) linkProvider(c *call) error {
 	return w.leaveForProvider(c, providerAttempt{Next: settingsPath, Link: c.account.ID}, settingsPath)
 }
 
-// leaveForProvider sends the browser to a provider through an intermediate page that redirects by itself. A direct
-// redirect, and every redirect by the provider, would count as part of the form's submission, which the policy
-// restricts to this site (form-action). With the page, the policy does not have to list the providers' hosts.
+// leaveForProvider sends the browser to a provider through an intermediate page that redirects by itself. Browsers
+// count a direct redirect, and all later ones, as part of the form's submission, which the policy restricts to this
+// site (form-action). Without the page, the policy would have to list the providers' hosts.
 func (w *Web) leaveForProvider(c *call, state providerAttempt, back string) error {
 	id := c.PathValue("provider")
 	attempt, err := w.Providers.Begin(c.Context(), id, w.origin(c)+"/signin/oidc/"+url.PathEscape(id)+"/callback")
@@ -79,7 +79,7 @@ func (w *Web) origin(c *call) string {
 }
 
 // providerCallback signs in or links on a GET. It acts only on the response to an attempt that this browser session
-// started, which the state in its signed cookie proves.
+// started. The state in the session's signed cookie proves this.
 func (w *Web) providerCallback(c *call) error {
 	var state providerAttempt
 	started := w.loadFlow(c, flowOIDC, &state)

@@ -74,8 +74,8 @@ func (w *Web) signInWithPasskey(c *call) error {
 	return w.showForm(c, http.StatusUnprocessableEntity, f)
 }
 
-// beginNewPasskey sends a challenge only soon after a sign-in or with the password, and addPasskey accepts no response
-// without a challenge. Someone who finds a browser unattended therefore cannot take over the account.
+// beginNewPasskey sends a challenge only soon after a sign-in or with the password. addPasskey accepts no response
+// without a challenge. So someone who finds a browser unattended cannot take over the account.
 func (w *Web) beginNewPasskey(c *call) error {
 	problem, canEnter, err := w.prove(c)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/service-dev/service/backend/internal/account"
 )
 
-// If the backend sends mail, a mailed link completes the sign-up. If the address already has an account, the page gives
-// the same response, and the mail informs the owner.
+// If the backend sends mail, a mailed link completes the sign-up. The page responds identically if the address
+// already has an account, and the mail informs the owner.
 
 func (w *Web) requestSignUp(c *call, f accountForm, password string) error {
 	err := w.Accounts.RequestSignUp(c.Context(), f.Email, password, f.Next)

@@ -12,8 +12,8 @@ import (
 )
 
 // The pages of an embedded backend have a host name below localhost. Browsers send a host's cookies to every port of
-// the host, so at localhost every other server would get them. A browser that opens a page at localhost is redirected
-// to the name only after it has proved that it can resolve the name; otherwise the page stays where it is.
+// the host, so every other server at localhost would receive them. A browser that opens a page at localhost is
+// redirected to the host name only after it has proved that it can resolve the name.
 
 const (
 	probePath  = "/site-host/"
@@ -69,7 +69,7 @@ func (w *Web) lostPasskeys(c *call, accountID string) (bool, error) {
 	return len(keys) > 0 && !slices.ContainsFunc(keys, w.worksHere), err
 }
 
-// mustMove reports whether the user opens a page at another host than the site's, in a browser that may resolve the
+// mustMove reports whether the page was opened at a host other than the site's, in a browser that may resolve the
 // site's host. It returns false for a browser that sends no Fetch Metadata.
 func (w *Web) mustMove(c *call) bool {
 	return !w.isSiteHost(c) && c.Method == http.MethodGet && c.Header.Get("Sec-Fetch-Mode") == "navigate" &&
@@ -86,8 +86,8 @@ func (w *Web) showMove(c *call) error {
 	})
 }
 
-// probeSiteHost proves to a page of this backend at localhost that the site's host name leads to this backend. If a
-// browser asked a DNS server for the name, it could lead to another server.
+// probeSiteHost proves to a page of this backend at localhost that the site's host name leads to this backend. The
+// name could lead to another server if the browser resolved it with a DNS server.
 func (w *Web) probeSiteHost(rw http.ResponseWriter, r *http.Request) {
 	setHeaders(rw.Header())
 	challenge := r.PathValue("challenge")

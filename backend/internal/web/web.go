@@ -26,19 +26,19 @@ const minKeyBytes = 32
 type Options struct {
 	Accounts *account.Service
 	Links    *link.Service
-	// Simulators serves /s/{id}; nil omits the simulator pages.
+	// Simulators serves /s/{id}. If it is nil, there are no simulator pages.
 	Simulators *Simulators
-	// Dashboard serves the pages below /account about projects, grants and the audit log, and projects' connection pages;
-	// nil omits them.
+	// Dashboard serves the pages below /account about projects, grants and the audit log, and projects' connection
+	// pages. If it is nil, there are none.
 	Dashboard *Dashboard
-	// Analytics serves the analytics page of a project; nil omits it. Shipped apps send their events to IngestURL; ""
-	// means /api/analytics on SiteURL.
+	// Analytics serves the analytics page of a project. If it is nil, there is none. Shipped apps send their events
+	// to IngestURL; "" means /api/analytics on SiteURL.
 	Analytics *analytics.Service
 	IngestURL string
-	// Providers and Passkeys are additional sign-in methods; nil omits each.
+	// Providers and Passkeys are additional sign-in methods. Each may be nil.
 	Providers *oidc.Service
 	Passkeys  *passkey.Service
-	// Key signs CSRF tokens and code bindings. It has at least 32 bytes and is the same on every replica.
+	// Key signs CSRF tokens and code bindings. It is at least 32 bytes long and the same on every replica.
 	Key []byte
 	// InstanceID is part of the cookies' names, because all backends on one host share their cookies, regardless of the
 	// port.
@@ -92,8 +92,8 @@ type Web struct {
 	codes      *limit.Limiter
 	changes    *limit.Limiter
 	rateLimits rateLimits
-	drawings   *limit.Slots // of panels, by account
-	exports    *limit.Slots // by account
+	drawings   *limit.Slots // concurrent drawings of panels, by account
+	exports    *limit.Slots // concurrent exports, by account
 }
 
 // New checks the options and loads the lists of templates and assets.

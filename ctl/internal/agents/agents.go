@@ -195,8 +195,8 @@ type Change struct {
 // Changed reports whether the edit changes the file.
 func (c Change) Changed() bool { return !bytes.Equal(c.Before, c.After) }
 
-// Add registers p, whose command must be an absolute path. With dry it writes nothing. If the edit would change any
-// other key, Add returns an error and writes nothing.
+// Add registers p, whose command must be an absolute path. If dry is set, it writes nothing. If the edit would change
+// any other key, Add returns an error and writes nothing.
 func (a Agent) Add(p Program, dry bool) (Change, error) {
 	return a.change(dry, func(data []byte) ([]byte, error) {
 		after, err := a.format.add(data, p)
@@ -210,7 +210,7 @@ func (a Agent) Add(p Program, dry bool) (Change, error) {
 	})
 }
 
-// Remove deletes the entry, whichever program is registered. With dry it writes nothing.
+// Remove deletes the entry, whichever program is registered. If dry is set, it writes nothing.
 func (a Agent) Remove(dry bool) (Change, error) {
 	return a.change(dry, func(data []byte) ([]byte, error) {
 		after, err := a.format.remove(data)

@@ -76,8 +76,7 @@ func refuseDangling(file string) error {
 	}
 }
 
-// replace writes the content after to target only if target still contains before. done reports
-// whether it wrote.
+// replace writes after to target if target still contains before. done reports whether it wrote.
 func replace(target string, replaced os.FileInfo, before, after []byte) (done bool, err error) {
 	dir := filepath.Dir(target)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

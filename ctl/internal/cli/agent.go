@@ -30,7 +30,7 @@ func (a *app) agent() *cobra.Command {
 		a.changeAgents("remove", "Remove service-mcp from your coding agents", remove))
 }
 
-// agentChange edits one agent's file. With dry it writes nothing.
+// agentChange edits one agent's file. If dry is set, it writes nothing.
 type agentChange = func(g agents.Agent, p agents.Program, dry bool) (agents.Change, error)
 
 // changeAgents returns the command `agent add` or `agent remove`.
@@ -217,8 +217,8 @@ func unknownAgent(all []agents.Agent, name string) error {
 	return &command.UsageError{Message: fmt.Sprintf("unknown agent %q", name), Next: next}
 }
 
-// choose returns the agents called names, or all agents found on this machine if names is empty. With remove, it
-// also finds an agent that has an entry but no program, and finding no agent is not an error.
+// choose returns the agents called names, or all agents found on this machine if names is empty. If remove is set, it
+// also returns agents that have an entry but no program, and it is not an error if no agent is found.
 func choose(all []agents.Agent, names []string, remove bool) ([]agents.Agent, error) {
 	found := func(g agents.Agent) bool { return g.Found() || remove && g.Registered() }
 	var chosen []agents.Agent

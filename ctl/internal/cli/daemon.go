@@ -108,8 +108,8 @@ func askToStop(ctx context.Context, d dialer.Daemon, program string) (int, error
 	return pid, awaitGone(ctx, d, pid)
 }
 
-// How long to wait for a process to exit after each signal. A daemon that is only too old may need its time to finish
-// calls.
+// How long to wait for a process to exit after each signal. A daemon that is merely too old may need this time to
+// finish calls.
 const (
 	forceWait = 5 * time.Second
 	drainWait = 20 * time.Second

@@ -34,7 +34,7 @@ const (
 // Reasons why a step of a bench was skipped.
 const (
 	skippedByPerson   = "skipped by the user"
-	skippedNoTerminal = "skipped: nobody at a terminal"
+	skippedNoTerminal = "skipped: no terminal"
 	skippedUnbroken   = "skipped: no connection broke"
 	skippedMissing    = "skipped: the model has none"
 	skippedConnected  = "skipped: the glasses were connected before"

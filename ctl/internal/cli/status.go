@@ -171,7 +171,7 @@ func daemonLine(s *client.Status) string {
 	return fmt.Sprintf(", pid %d, up %s, %s", s.PID, term.Span(time.Duration(s.UptimeMs)*time.Millisecond), kind)
 }
 
-// versionLine returns the daemon's version, and also the program's version if it differs.
+// versionLine returns the daemon's version, and this program's version if it differs.
 func versionLine(s *client.Status) string {
 	text := ", protocol " + protocols(s.ProtocolMin, s.ProtocolMax)
 	if s.Version != buildinfo.Version || !understood(s) {
@@ -255,8 +255,8 @@ func backendName(b client.Backend) string {
 	return term.BackendName(b.URL)
 }
 
-// versionNeed returns the action needed if the daemon and this program are incompatible or one is older,
-// otherwise nil. It advises a restart only if that starts a newer daemon.
+// versionNeed returns the action needed if the daemon and this program are incompatible or one is older, otherwise
+// nil. It suggests a restart only if that starts a newer daemon.
 func versionNeed(s *client.Status) *term.Need {
 	const restart = "run `servicectl daemon restart`; connected agents continue with the new one"
 	switch {

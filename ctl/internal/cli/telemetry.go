@@ -89,8 +89,8 @@ const followEvery = 200 * time.Millisecond
 // olderLog is the suffix of the rotated log file.
 const olderLog = ".old"
 
-// tailTelemetry prints the log, starting with the rotated file. The daemon rotates a long log and deletes it on
-// request; when following, tailTelemetry continues with the new file.
+// tailTelemetry prints the log, starting with the rotated file. The daemon rotates long logs and deletes logs on
+// request. If follow is set, tailTelemetry then continues with the new file.
 func (a *app) tailTelemetry(ctx context.Context, path string, follow bool) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()

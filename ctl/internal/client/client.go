@@ -187,8 +187,8 @@ func tooOld(message string) error {
 		FixHint: "Run `servicectl daemon restart`; connected agents continue with the new daemon."}
 }
 
-// greet waits for the daemon's first answer, because a stopped process accepts connections but sends nothing, and
-// checks the protocol range in it: the daemon may have started after its record was read.
+// greet waits for the daemon's first answer, because a stopped process accepts connections but sends nothing. It also
+// checks the protocol range in the answer, because the daemon may have started after its record was read.
 func (c *Client) greet(ctx context.Context, anyProtocol bool) error {
 	answer, cancel := context.WithTimeout(ctx, dialer.AnswerTimeout)
 	defer cancel()

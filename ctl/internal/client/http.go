@@ -44,7 +44,7 @@ func answerOf[A any](ctx context.Context, response *http.Response) (*A, error) {
 	return answer, nil
 }
 
-// bodyOf returns the body of a request, nil for control.None.
+// bodyOf returns the body of a request, or nil for control.None.
 func bodyOf(request any) ([]byte, error) {
 	if _, isEmpty := request.(control.None); isEmpty {
 		return nil, nil
@@ -84,7 +84,7 @@ func (c *Client) send(ctx context.Context, route control.Route, body []byte) (*h
 	return nil, refusal(failure.Error)
 }
 
-// refusal returns the error of a refused call, context.Canceled for a cancelled one.
+// refusal returns the error of a refused call, or context.Canceled for a cancelled one.
 func refusal(e *problem.Error) error {
 	if e.Code == problem.CodeCancelled {
 		return context.Canceled
@@ -101,7 +101,7 @@ func broken(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return context.Canceled
 	}
-	return gone("the daemon went away")
+	return gone("the daemon closed the connection")
 }
 
 func gone(message string) *problem.Error {

@@ -56,8 +56,8 @@ func Query[T any](p *Program, use, short, long string, ask func(*client.Client, 
 // completionTime is how long a shell waits for completions.
 const completionTime = 2 * time.Second
 
-// Complete completes the first argument with names from a running daemon. It does not start a daemon, because pressing
-// Tab must not have side effects, and ignores errors, because a shell does not show them.
+// Complete completes the first argument with names from a running daemon. It starts no daemon, because pressing Tab
+// must not have side effects. It ignores errors, because a shell does not show them.
 func (p *Program) Complete(names func(context.Context, *client.Client) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {

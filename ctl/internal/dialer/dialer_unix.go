@@ -51,8 +51,8 @@ func dial(path string) (Conn, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// checkPeer refuses a socket on which another user listens, who may have replaced it or a directory above it. It
-// accepts root, because a service manager that listens for the daemon runs as root.
+// checkPeer refuses a socket on which another user listens, because that user may have replaced the socket or a
+// directory above it. It accepts root, because a service manager that listens for the daemon runs as root.
 func checkPeer(fd int, path string, own int) error {
 	uid, ok := peerUID(fd)
 	if !ok || uid == own || uid == 0 {

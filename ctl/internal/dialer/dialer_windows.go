@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// dial uses package net. Windows supports Unix sockets since version 10.
+// dial uses package net. Windows has supported Unix sockets since version 10.
 func dial(path string) (Conn, error) {
 	conn, err := net.Dial("unix", path)
 	if err == nil {

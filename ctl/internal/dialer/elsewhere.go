@@ -16,8 +16,8 @@ import (
 )
 
 // A daemon with a long state directory has its sockets in another directory, which depends on XDG_RUNTIME_DIR and on
-// the spelling of the state directory's path. Its record, in the state directory itself, names them for clients of
-// another environment.
+// the spelling of the state directory's path. Its record, in the state directory itself, contains their paths for
+// clients in other environments.
 
 // elsewherePatience is how long to wait for a daemon that listens elsewhere to stop or to create its sockets.
 const elsewherePatience = time.Second
@@ -104,7 +104,7 @@ func (r daemonRecord) pid() int {
 }
 
 // ControlProtocol returns the version of the running daemon and its range of protocols on control.sock, from its
-// record. The range is 0 to 0 for a daemon that is older than the range. ok is false if there is no complete record.
+// record. The range is 0 to 0 for a daemon that is too old to record one. ok is false if there is no complete record.
 // The daemon that wrote the record may no longer run.
 func (d Daemon) ControlProtocol() (version string, lo, hi int, ok bool) {
 	record := d.record()

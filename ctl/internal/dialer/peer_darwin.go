@@ -2,7 +2,8 @@ package dialer
 
 import "golang.org/x/sys/unix"
 
-// peerUID returns the user who listens at the other end of a Unix socket. ok is false if the system cannot tell.
+// peerUID returns the user who listens at the other end of a Unix socket. ok is false if the system does not report
+// it.
 func peerUID(fd int) (uid int, ok bool) {
 	peer, err := unix.GetsockoptXucred(fd, unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
 	if err != nil {

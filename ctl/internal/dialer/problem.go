@@ -14,8 +14,8 @@ var ErrNotRunning = problem.New(problem.CodeDaemonNotRunning, "the daemon is not
 // errNotReady is the cause of a failed start if the daemon's program ran.
 var errNotReady = errors.New("the daemon did not become ready")
 
-// NotResponding returns the error for a daemon that holds the directory but does not respond, because it is stopped or
-// hangs.
+// NotResponding returns the error for a daemon that holds the directory but does not respond, because it is suspended
+// or hangs.
 func (d Daemon) NotResponding() *problem.Error {
 	who := "the daemon"
 	if pid := d.PID(); pid != 0 {
@@ -55,20 +55,20 @@ func directoryError(err error) error {
 			"program can create or use, then restart it."}
 }
 
-// startError returns the error for a program that could not be started. final means that the system gave the reason,
-// so that another attempt would fail as well.
+// startError returns the error for a program that could not be started. final is set if the system reported a reason
+// for which another attempt would also fail.
 func startError(err error, final bool) error {
 	return &problem.Error{Code: problem.CodeDaemonUnavailable, Message: "starting the daemon: " + err.Error(),
 		Retryable: !final, FixHint: "Run `servicectl doctor`."}
 }
 
-// unreachable returns the error for a daemon that was started and cannot be reached.
+// unreachable returns the error for a daemon that was started but cannot be reached.
 func (d Daemon) unreachable() error {
 	return problem.New(problem.CodeDaemonUnavailable, "the daemon was started, but does not accept connections",
 		"Read "+d.LogFile()+", then try again.")
 }
 
-// notReady returns the error for a daemon that ran and did not become ready. final means that it gave the reason.
+// notReady returns the error for a daemon that ran but did not become ready. final is set if it reported the reason.
 func (d Daemon) notReady(reason string, final bool) error {
 	return &problem.Error{Code: problem.CodeDaemonUnavailable, Message: "starting the daemon: " + reason,
 		Retryable: !final, FixHint: "Read " + d.LogFile() + ", then try again.", Err: errNotReady}

@@ -128,8 +128,8 @@ func readLine(r io.Reader) string {
 	return string(buf[:n])
 }
 
-// kept lists the environment variables that a daemon inherits at its start, in addition to LC_* and XDG_*. Each request
-// carries all others.
+// kept lists the environment variables that a daemon inherits at its start, in addition to LC_* and XDG_*. Each
+// request contains the values of all other variables.
 var kept = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "TZ", "SHELL",
 	"DBUS_SYSTEM_BUS_ADDRESS", // for Bluetooth, if the bus is not at the usual address

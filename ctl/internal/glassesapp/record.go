@@ -29,8 +29,8 @@ type Record struct {
 	// Panel holds the user's earlier answers about the panel.
 	Panel RecordPanel `json:"panel"`
 
-	// Connect is the time from the request until all links were up and the batteries known, including the search for
-	// the glasses.
+	// Connect is the time from the request until all links were up and the batteries known. It includes the search
+	// for the glasses.
 	Connect    RecordConnect    `json:"connect"`
 	Pictures   RecordPictures   `json:"pictures"`
 	Battery    map[string]int   `json:"battery"` // percent, by link

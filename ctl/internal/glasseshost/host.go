@@ -29,7 +29,7 @@ const lastSeq = 57
 
 const (
 	reconnectTime = 20 * time.Second // PROTOCOL.md allows up to about 10 s between attempts
-	quietTime     = 5 * time.Second  // a client that was turned away must not return within this time
+	quietTime     = 5 * time.Second  // a client that was rejected must not return within this time
 	maxMessages   = 256
 )
 
@@ -39,7 +39,7 @@ const (
 	reconnectSection = "Reconnecting"
 )
 
-// Host accepts one client at a time. It turns away others, which could be mistaken for the client that has to
+// Host accepts one client at a time. It rejects all others, because they could be mistaken for the client that has to
 // reconnect.
 type Host struct {
 	// URL is the address for the glasses.
@@ -141,8 +141,8 @@ func (c *client) Send(ctx context.Context, frame []byte) error {
 type Check func(context.Context, conformance.Conn, glasses.DeviceModel,
 	func(conformance.Line)) ([]conformance.Line, error)
 
-// Run waits until glasses attach, and checks them. It calls tell with each verdict at once. The error is the reason why
-// not every rule could be checked.
+// Run waits until glasses attach, and checks them. It calls tell with each verdict immediately. It returns an error
+// if not every rule could be checked.
 func (h *Host) Run(ctx context.Context, check Check,
 	tell func(conformance.Line)) (lines []conformance.Line, err error) {
 	verdict := func(name, section, problem string) {
@@ -202,8 +202,8 @@ func (h *Host) next(ctx context.Context, limit <-chan time.Time) (*client, error
 	}
 }
 
-// attachProblem returns the problem with how a client attached, or "". A client that returns must send the cursor of
-// the welcome.
+// attachProblem returns what was wrong with a client's attempt to attach, or "". A client that returns must send the
+// cursor of the welcome.
 func attachProblem(c *client, isBack bool) string {
 	since := c.query.Get("since")
 	n, err := strconv.ParseInt(since, 10, 64)

@@ -11,7 +11,7 @@ func Separate(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
-// Terminate ends the process and everything it started. Windows has no gentler way to end a program without a window.
+// Terminate ends the process and everything it started. Windows cannot ask a program without a window to exit.
 func Terminate(cmd *exec.Cmd) {
 	_ = exec.Command("taskkill", "/T", "/F", "/PID",
 		strconv.Itoa(cmd.Process.Pid)).Run() //nolint:noctx // it takes only a moment

@@ -84,9 +84,9 @@ func look(dir string) (root *os.Root, own, others []string, err error) {
 	return root, own, others, err
 }
 
-// scan returns the paths below a directory in two lists: paths that the service created, and others. The contents of a
-// directory precede it. A directory that must be kept because of its contents is in neither list, and the contents of a
-// foreign directory are not listed.
+// scan returns the paths below a directory in two lists: paths that the service created, and others. The contents of
+// a directory precede it. Neither list contains directories that must be kept because of their contents, or the
+// contents of a foreign directory.
 func scan(root *os.Root, folder string) (own, others []string, err error) {
 	entries, err := fs.ReadDir(root.FS(), folder)
 	if err != nil {

@@ -77,7 +77,7 @@ type Step struct {
 	At     time.Duration
 	// Verdict is pass, fail or skipped.
 	Verdict string
-	// Expected is the step as written in the file, Seen is the reason why it failed, and Panel is what the wearer
+	// Expected is the step as written in the file. Seen is the reason why the step failed. Panel is what the wearer
 	// saw at that time.
 	Expected, Seen string
 	Panel          Picture

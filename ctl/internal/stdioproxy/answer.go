@@ -29,7 +29,7 @@ func object(f *problem.Error) string {
 // modernKey marks a request of the stateless protocol (MCP 2026-07-28), whose results contain a type.
 const modernKey = "io.modelcontextprotocol/protocolVersion"
 
-// pending is a request without a response so far.
+// pending is a request that has no response yet.
 type pending struct {
 	rawID  string
 	method string

@@ -15,7 +15,7 @@ type connection struct {
 	lines   *lineReader
 	writeMu sync.Mutex
 	broken  error         // error of the first failed write
-	changed chan struct{} // receives a value when a response arrived or the connection ended; capacity 1
+	changed chan struct{} // receives a value when a response arrives or the connection ends; capacity 1
 
 	mu       sync.Mutex
 	ended    bool
@@ -196,7 +196,7 @@ func (p *Proxy) fromDaemon(c *connection) {
 	p.disconnected(c, cause)
 }
 
-// takeClientIO handles the daemon's client-io frame and reports whether line was one.
+// takeClientIO handles the daemon's client-io frame and reports whether line is one.
 func (p *Proxy) takeClientIO(line []byte) bool {
 	token, ok := clientIOToken(line)
 	if token != "" && p.opts.ClientIO != nil {
@@ -266,9 +266,9 @@ func (p *Proxy) noteInitialized(m message) {
 }
 
 // disconnected answers or resends the open requests of a connection that ended. It sends an unanswered initialize to
-// the next daemon, once: initialize has no side effects, and clients give up permanently if their first message fails.
-// It also resends everything sent to a daemon that exited before it admitted us, because that daemon cannot have
-// processed it.
+// the next daemon, once: initialize has no side effects, and clients give up permanently if their first message
+// fails. It also resends everything sent to a daemon that exited before it admitted us, because that daemon cannot
+// have processed any of it.
 func (p *Proxy) disconnected(c *connection, cause *problem.Error) {
 	left, wasAdmitted := c.end()
 	if cause == nil && !wasAdmitted {

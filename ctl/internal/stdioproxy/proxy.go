@@ -141,7 +141,7 @@ func (p *Proxy) copyInput(ctx context.Context) error {
 	}
 }
 
-// fromClient forwards one line, or responds to it if the daemon cannot be reached. It blocks while connecting; later
+// fromClient forwards one line, or responds to it if the daemon cannot be reached. It blocks while it connects. Later
 // lines wait in the client's pipe.
 func (p *Proxy) fromClient(ctx context.Context, line []byte) error {
 	m := scan(line)
@@ -163,8 +163,8 @@ func (p *Proxy) fromClient(ctx context.Context, line []byte) error {
 	return p.forward(ctx, m, line)
 }
 
-// answerUnreadable reports a message of which only the head can be read. It informs the waiting side: the client, or
-// the daemon if the message is a response to one of its requests.
+// answerUnreadable reports a message of which only the head can be read. It informs the side that waits for a
+// response: the client, or the daemon if the message responds to one of the daemon's requests.
 func (p *Proxy) answerUnreadable(ctx context.Context, h *mcpline.Head, why string) error {
 	if !h.IsResponse() {
 		return p.print(rejection(h.ID(), why))

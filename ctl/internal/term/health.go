@@ -71,7 +71,7 @@ func (t *Terminal) Needs(list []Need) {
 	}
 }
 
-// Uploading returns whether telemetry is uploaded and which setting decided it.
+// Uploading describes whether telemetry is uploaded and which setting decided it.
 func Uploading(allowed bool, by string) (lead Cell, rest string) {
 	lead.Text = "stays on this machine"
 	if allowed {

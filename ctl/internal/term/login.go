@@ -145,7 +145,7 @@ var loginFailures = map[string]struct{ message, next string }{
 // LoginProblem rewords the error of a failed login for the user who started it.
 func LoginProblem(p *problem.Error) *problem.Error {
 	summary, ok := loginFailures[p.Code]
-	if !ok || p.Code == "backend_unreachable" && p.FixHint != "" { // that hint suits everyone: it names a setting
+	if !ok || p.Code == "backend_unreachable" && p.FixHint != "" { // the hint suits users too
 		return p
 	}
 	reworded := *p

@@ -33,7 +33,7 @@ type PasswordReset struct {
 	HadLinks, HadPasskeys     int
 }
 
-// PasswordReset reports a password reset: the access that it ended, and the access that remains.
+// PasswordReset prints what a password reset ended, and the access that remains.
 func (t *Terminal) PasswordReset(r PasswordReset) {
 	t.Say("Changed the password of %s.", r.Email)
 	ended := []string{"browsers signed out: " + fmt.Sprint(r.Browsers)}

@@ -84,7 +84,7 @@ func Switch(by string, allowed bool) string {
 	return "you declined with decline-privacy"
 }
 
-// TelemetryEvent prints one line of the local log. It quotes a line that is not a known event.
+// TelemetryEvent prints one line of the local log. It prints a line that is not a known event in quotes.
 func (t *Terminal) TelemetryEvent(line []byte) {
 	var e telemetry.Event
 	if json.Unmarshal(line, &e) != nil {

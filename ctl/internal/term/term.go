@@ -1,7 +1,7 @@
-// Package term prints all texts of the clients for users. Results go to standard output, remarks and errors to standard
-// error. Colours, moving lines and line breaks to fit the width are used only on a terminal (no colours with NO_COLOR
-// or TERM=dumb). An error ends with the next step, a secret is never printed, and text from elsewhere is sanitized. The
-// package must not depend on the daemon or the commands.
+// Package term prints all texts of the clients for users. Results go to standard output, remarks and errors to
+// standard error. It uses colours, overwritten lines and wrapping only on a terminal, and no colours with NO_COLOR or
+// TERM=dumb. An error ends with the next step, a secret is never printed, and text from other sources is sanitized.
+// The package must not depend on the daemon or the commands.
 package term
 
 import (
@@ -54,7 +54,7 @@ func sizeOf(w io.Writer) (isTerminal bool, width int) {
 	return true, width
 }
 
-// Say prints a text to standard output. On a terminal it breaks lines that do not fit.
+// Say prints a text to standard output. On a terminal, it wraps lines that do not fit.
 func (t *Terminal) Say(format string, args ...any) {
 	fmt.Fprintln(t.Out, foldLines(fmt.Sprintf(format, sanitizeArgs(args)...), t.Width))
 }
@@ -65,7 +65,7 @@ func (t *Terminal) Row(format string, args ...any) {
 	fmt.Fprintf(t.Out, format+"\n", sanitizeArgs(args)...)
 }
 
-// Remark prints a text to standard error. On a terminal it breaks lines that do not fit.
+// Remark prints a text to standard error. On a terminal, it wraps lines that do not fit.
 func (t *Terminal) Remark(format string, args ...any) {
 	fmt.Fprintln(t.Err, foldLines(fmt.Sprintf(format, sanitizeArgs(args)...), t.errWidth))
 }

@@ -27,7 +27,7 @@ type Uninstalled struct {
 	Service bool                `json:"service"` // whether the OS service was removed
 	Stopped bool                `json:"-"`       // whether a daemon was running and was stopped
 	Link    string              `json:"link,omitempty"`
-	// Purged is the state directory whose files were deleted; Kept are paths in it that the service did not create.
+	// Purged is the state directory whose files were deleted. Kept lists paths in it that the service did not create.
 	Purged string   `json:"purged,omitempty"`
 	Kept   []string `json:"kept,omitempty"`
 	// Failed are the steps that failed, with the reason.

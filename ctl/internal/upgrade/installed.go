@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/internal/programpath"
 )
 
-// Names of the package and the formula of this distribution.
+// These are the names of this distribution's package and formula.
 const (
 	packageName = "service-toolkit"
 	wingetID    = "ServiceDev.ServiceToolkit"
@@ -37,8 +37,8 @@ func FindInstalled() (Installed, error) {
 	return installedAt(dir, "/"), nil
 }
 
-// packageManagers are the package managers of Linux. Each is recognised by the package's own entry below the root,
-// given as a file pattern.
+// packageManagers are the package managers of Linux. Each is recognised by the entry of this package in its database,
+// a file pattern below the root.
 var packageManagers = []struct{ by, sign, upgrade, remove string }{
 	{"deb", "var/lib/dpkg/info/" + packageName + ".list", "sudo apt install ./" + packageName + "_VERSION-1_ARCH.deb",
 		"sudo apt remove " + packageName},
@@ -144,7 +144,7 @@ func packageArch(by string) string {
 	return name
 }
 
-// folderBelow returns the directory that follows mark in path, or "".
+// folderBelow returns the name of the directory that follows mark in path, or "".
 func folderBelow(path, mark string) string {
 	_, rest, _ := strings.Cut(path, mark)
 	name, _, _ := strings.Cut(rest, "/")

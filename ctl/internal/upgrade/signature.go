@@ -43,11 +43,11 @@ func verify(key string, data, signature []byte) (comment string, err error) {
 		return "", fmt.Errorf("the signature of the comment cannot be read: %w", err)
 	}
 	if algorithm := string(signed[:2]); algorithm != prehashedAlgorithm {
-		return "", fmt.Errorf("the signature has the unsupported algorithm %q", algorithm)
+		return "", fmt.Errorf("the signature uses the unsupported algorithm %q", algorithm)
 	}
 	id, pk := public[2:2+keyIDSize], ed25519.PublicKey(public[2+keyIDSize:])
 	if !bytes.Equal(signed[2:2+keyIDSize], id) {
-		return "", errors.New("the signature is of another key")
+		return "", errors.New("the signature was made with another key")
 	}
 	signed = signed[2+keyIDSize:]
 	hash := blake2b.Sum512(data)

@@ -110,7 +110,7 @@ func fetch(ctx context.Context, from *url.URL, limit int64) ([]byte, error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers %s", from.Redacted(), resp.Status)
+		return nil, fmt.Errorf("%s responded with %s", from.Redacted(), resp.Status)
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	if err != nil {

@@ -27,8 +27,8 @@ const (
 	maxPending = 4096 // changed paths that Next has not returned yet
 )
 
-// Timing of a burst of changes, such as saving several files: a burst ends when nothing has changed for the duration
-// quiet, and at the latest after longest.
+// A burst of changes, such as saving several files, ends when nothing has changed for the duration quiet, and at the
+// latest after longest.
 const (
 	quiet   = 100 * time.Millisecond
 	longest = time.Second
@@ -205,9 +205,9 @@ func (s Span) has(t time.Time) bool {
 	return !t.Before(s.From.Add(-slack)) && !t.After(s.To.Add(slack))
 }
 
-// Next waits until the user changes files and returns the changed files in order. run is the last run: a new file that
-// the run wrote does not count as changed, and a known file that two consecutive runs wrote no longer counts. Next
-// returns each file of the latter kind once, in written.
+// Next waits until the user changes files and returns the changed files in order. run is the last run. A new file
+// that the run wrote does not count as changed. A known file that two consecutive runs wrote no longer counts; Next
+// returns each such file once, in written.
 func (w *Watcher) Next(ctx context.Context, run Span) (changed, written []string, err error) {
 	for {
 		if err := settle(ctx, w.hint); err != nil {
@@ -233,8 +233,8 @@ func (w *Watcher) Next(ctx context.Context, run Span) (changed, written []string
 	}
 }
 
-// judge reports whether a change counts. now reports that a known file has just stopped counting, because two
-// consecutive runs wrote it.
+// judge reports whether a change counts. now reports whether a known file stops counting with this change, because
+// two consecutive runs wrote it.
 func (w *Watcher) judge(path string, run Span) (counts, now bool) {
 	info, err := os.Stat(path)
 	switch {

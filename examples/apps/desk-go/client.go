@@ -110,8 +110,8 @@ func (c *client) command(typ string, payload any) (data []byte, err error) {
 	return data, nil
 }
 
-// look handles one frame. It answers barriers, because at this point the app is waiting for the glasses. If the frame
-// is the answer to command id, look stores it in answer.
+// look handles one frame. It responds to barriers here, because the app is waiting for the glasses at this point. If
+// the frame is the response to command id, look stores it in answer.
 func (c *client) look(id string, answer *frame) error {
 	var f frame
 	select {

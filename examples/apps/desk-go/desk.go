@@ -20,7 +20,7 @@ type desk struct {
 	hears   bool // transcription has been started; the service restarts it after a reconnect
 }
 
-// run returns when a command fails with closed or another error after which no command can succeed.
+// run runs the app. It returns once an error such as closed prevents all further commands.
 func (d *desk) run() error {
 	d.attempt("phrases.announce", node{"phrases": []string{"next item", "go back", "take a photo"}})
 	d.listen()
@@ -148,15 +148,16 @@ func (d *desk) warn(level int) {
 
 func (d *desk) speak(text string) { d.attempt("speech.say", node{"text": text}) }
 
-// draw shows the state. Folded glasses refuse it; the app draws again when they are opened.
+// draw shows the state. Folded glasses refuse the tree; the app draws it again when they are opened.
 func (d *desk) draw() {
 	if _, refused := d.attempt("display.show", node{"tree": d.tree()}); refused == "hinge_closed" {
 		d.status = "The glasses were folded"
 	}
 }
 
-// attempt sends a command and returns its data, and the code if the glasses refused it, otherwise "". It reports a
-// refusal on stderr and in the event log. If the session has ended, the following call of next returns the error.
+// attempt sends a command and returns its data. refused is the error code if the glasses refused the command, or "".
+// attempt reports a refusal on stderr and in the event log. If the session has ended, the following call of next
+// returns the error.
 func (d *desk) attempt(typ string, payload node) (data []byte, refused string) {
 	data, err := d.glasses.command(typ, payload)
 	if err == nil {

@@ -3,7 +3,7 @@
 //
 //	SERVICE_GLASSES_URL=ws://... SERVICE_GLASSES_SECRET_FILE=... desk-go
 //
-// There is no generated module for Go, so client.go implements the protocol, as an app in any other language can.
+// There is no generated module for Go, so client.go implements the protocol, as apps in other languages can.
 package main
 
 import (

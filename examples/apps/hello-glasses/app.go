@@ -166,7 +166,7 @@ func (a *app) handle(ctx context.Context, ws *websocket.Conn, f frame) error {
 		fmt.Printf("refused: %s\n", p.Message)
 		a.acknowledged(f.ID)
 	}
-	return nil // ignore unknown types
+	return nil // unknown types are ignored
 }
 
 func (a *app) see(seq int64) {

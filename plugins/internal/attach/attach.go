@@ -24,7 +24,7 @@ import (
 // Limits of an adapter.
 const (
 	maxSessions = 256
-	// maxWaiting is the maximum number of queued requests of one session; when it is reached, the host must wait.
+	// maxWaiting is the maximum number of queued requests of one session; beyond it, the host must wait.
 	maxWaiting = 64
 	// MaxClock limits the session's clock, in ms, so that times are exactly representable in JSON and far from
 	// overflow.

@@ -17,7 +17,7 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// sessionLimit only ends a test that waits for something that does not come. It is far longer than any test takes.
+// sessionLimit ends a test that waits forever. It is far longer than any test takes.
 const sessionLimit = 10 * time.Minute
 
 // Serve serves an adapter over an in-memory connection until the test ends.

@@ -30,7 +30,7 @@ func (r *Radio) registerAgent(ctx context.Context, device dbus.ObjectPath) (leav
 }
 
 // agent allows pairing only with the device that the user wants to pair. BlueZ calls its methods. The methods that it
-// lacks need a keyboard or a display; calls to them get an error.
+// does not implement require a keyboard or a display, and calls to them return an error.
 type agent struct{ device dbus.ObjectPath }
 
 // RequestAuthorization allows just-works pairing.

@@ -30,9 +30,9 @@ const (
 type Options struct {
 	// Address is the address of the D-Bus; the default is the system bus.
 	Address string
-	// Find limits the search for a device before connecting to it (default 10 s), and Others the remaining search
+	// Find limits the search for a device before connecting to it (default 10 s). Others limits the remaining search
 	// once the first of several adapters has received the device (1 s). Connect limits one attempt to connect or pair
-	// (25 s), Resolve the search for services (10 s), and Write one write or subscription (5 s).
+	// (25 s). Resolve limits the search for services (10 s). Write limits one write or subscription (5 s).
 	Find, Others, Connect, Resolve, Write time.Duration
 	// RFKill is the directory where Linux lists the blocks of radios; the default is /sys/class/rfkill.
 	RFKill string

@@ -170,9 +170,9 @@ func (c *Conn) Close() {
 	}
 }
 
-// Write writes a value, one at a time. With withResponse it returns after the device has received the value;
-// otherwise after BlueZ has queued it, which does not mean that it was sent. It returns ErrTooLong for a value that
-// does not fit in a packet.
+// Write writes one value at a time. If withResponse is set, it returns after the device has received the value;
+// otherwise it returns after BlueZ has queued the value, which may not have been sent yet. It returns ErrTooLong for
+// a value that does not fit in a packet.
 func (c *Conn) Write(ctx context.Context, value []byte, withResponse bool) error {
 	if most := min(c.MTU()-3, maxValue); len(value) > most {
 		return fmt.Errorf("write %d bytes to %s, of at most %d: %w", len(value), c.device, most, ErrTooLong)
@@ -226,7 +226,7 @@ func (c *Conn) call(ctx context.Context, path dbus.ObjectPath, method string, ar
 	}
 }
 
-// failure returns the error of a connected device for a D-Bus error, or nil for nil.
+// failure converts a D-Bus error of a call about the device to an error for callers. It returns nil for nil.
 func (c *Conn) failure(err error, doing string) error {
 	if err == nil {
 		return nil
@@ -239,7 +239,7 @@ func (c *Conn) failure(err error, doing string) error {
 
 // Connect connects to a device, finds the service, and subscribes to its notifications. The device must be in range
 // or already connected. On failure it returns an Error with the code NotInRange, BusyElsewhere, NotPaired,
-// ServicesMissing or Timeout, or a code that Open returns.
+// ServicesMissing or Timeout, or with a code of Open's errors.
 func (r *Radio) Connect(ctx context.Context, to Target) (*Conn, error) {
 	to.Address = strings.ToUpper(to.Address)
 	c, err := r.connect(ctx, to)
@@ -256,7 +256,7 @@ func (r *Radio) Connect(ctx context.Context, to Target) (*Conn, error) {
 	return c, nil
 }
 
-// forget removes a device that is not paired, and reports whether it did.
+// forget removes a device that is not paired, and reports whether it removed the device.
 func (r *Radio) forget(ctx context.Context, c *Conn) bool {
 	ctx, cancel := context.WithTimeout(ctx, r.limits.Write)
 	defer cancel()

@@ -77,7 +77,8 @@ func (c *Conn) state(ctx context.Context) (properties, error) {
 	return p, c.failure(err, "ask for the state of")
 }
 
-// rejected returns the error for a connection that ended before it could be used: the device is held by another host.
+// rejected returns the error for a connection that ended before it could be used, because another host uses the
+// device.
 func (c *Conn) rejected() error {
 	return failure(problem.CodeBusyElsewhere, c.device+" ended the connection before it could be used", c.Err())
 }
@@ -170,7 +171,7 @@ func (c *Conn) pair(ctx context.Context) error {
 		return err
 	}
 	defer leave()
-	// Not c.call, because the answer is more specific than the end of the connection.
+	// Do not use c.call, because this call's own error is more specific than the end of the connection.
 	err = c.r.call(ctx, c.path, deviceInterface+".Pair").Err
 	switch {
 	case err == nil || name(err) == "org.bluez.Error.AlreadyExists":

@@ -33,8 +33,8 @@ var codes = map[string]string{
 	"org.bluez.Error.NotSupported":              problem.CodeServicesMissing,
 }
 
-// failure converts an error of the activity doing to an Error; nil stays nil. It returns an Error of this package and
-// the error of an ended context unchanged.
+// failure converts an error to an Error; doing describes the failed operation. It returns nil, an Error of this
+// package and the error of an ended context unchanged.
 func (r *Radio) failure(err error, doing string) error {
 	var ours *problem.Error
 	switch {
@@ -83,6 +83,6 @@ func busError(ctx context.Context, err error) error {
 		return failure(problem.CodeNoPermission, fmt.Sprintf("this user may not use the system's D-Bus: %v", err), err)
 	}
 	return failure(problem.CodeNoBluetooth,
-		fmt.Sprintf("the system's D-Bus, by which Bluetooth is used, does not answer: %v", err),
+		fmt.Sprintf("the system's D-Bus, which Bluetooth requires, does not answer: %v", err),
 		err)
 }

@@ -41,7 +41,7 @@ type Radio struct {
 	watches map[*watch]struct{}
 }
 
-// Open connects to BlueZ. It fails with CodeNoBluetooth, CodeRadioOff or CodeNoPermission; later calls fail with the
+// Open connects to BlueZ. It fails with CodeNoBluetooth, CodeRadioOff or CodeNoPermission; Later calls return the
 // same codes if the state changes. ctx limits only Open itself.
 func Open(ctx context.Context, opts Options) (*Radio, error) {
 	lifetime, hangUp := context.WithCancel(context.WithoutCancel(ctx))
@@ -88,7 +88,7 @@ func (r *Radio) Close() {
 		c.Close()
 	}
 	r.hangUp()
-	_ = r.bus.Close() // it does not matter why leaving the bus failed
+	_ = r.bus.Close() // an error is irrelevant, because the bus is no longer needed
 }
 
 // follow starts to watch which program owns BlueZ's name.

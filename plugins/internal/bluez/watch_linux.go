@@ -17,7 +17,7 @@ type change struct {
 	reason  string   // why a device was disconnected, just before Connected changes; older versions do not report it
 }
 
-// became reports whether a property has changed to a value.
+// became reports whether a property changed to want.
 func (c change) became(property string, want bool) bool {
 	got, ok := c.values[property].Value().(bool)
 	return ok && got == want
@@ -75,8 +75,8 @@ func (r *Radio) unwatch(ctx context.Context, w *watch) {
 	}
 }
 
-// Rules for PropertiesChanged of one object or of all objects below it, for the reason of a disconnection, and for
-// added and removed objects.
+// These functions return rules for PropertiesChanged of one object or of all objects below it, for the reason of a
+// disconnection, and for added and removed objects.
 func changesOf(path dbus.ObjectPath) []dbus.MatchOption {
 	return []dbus.MatchOption{dbus.WithMatchInterface(propertiesInterface), dbus.WithMatchObjectPath(path)}
 }
@@ -93,7 +93,7 @@ func existenceOf(path dbus.ObjectPath) []dbus.MatchOption {
 	return []dbus.MatchOption{dbus.WithMatchInterface(managerInterface), dbus.WithMatchArgPath(0, string(path))}
 }
 
-// DeliverSignal implements dbus.SignalHandler. The handlers of godbus would lose the order or wait without a limit.
+// DeliverSignal implements dbus.SignalHandler. The handlers of godbus would reorder signals or wait without a limit.
 func (r *Radio) DeliverSignal(_, _ string, s *dbus.Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

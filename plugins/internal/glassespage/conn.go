@@ -66,7 +66,7 @@ func (c *Conn) Write(ctx context.Context, data []byte, withResponse bool) error 
 			return linkProblem(code)
 		}
 		return nil
-	case <-timer.C: // a later confirmation would be mistaken for that of the next value
+	case <-timer.C: // a later confirmation would be mistaken for the next value's
 		c.Close()
 		return linkProblem(problem.CodeTimeout)
 	case <-c.done:

@@ -22,9 +22,9 @@ const (
 	maxName    = 248 // bytes of an advertised name
 )
 
-// The types of text messages. A binary message from the page is a notification: the index of the link, then the
-// value. A binary message to the page is a value to write: the index of the link, 1 if the peripheral has to respond
-// or else 0, then the value.
+// The types of text messages. A binary message from the page is a notification, which consists of the link's index
+// and the value. A binary message to the page is a write, which consists of the link's index, 1 if the peripheral has
+// to respond and 0 otherwise, and the value.
 const (
 	typeChosen  = "chosen"  // from the page: the user chose a peripheral for Link, which advertises Name
 	typeProblem = "problem" // from the page: no peripheral could be chosen for Link, or for any link if it is empty
@@ -95,7 +95,7 @@ func parse(typ websocket.MessageType, data []byte, links []driver.LinkSpec) (fro
 	if typ == websocket.MessageBinary {
 		switch {
 		case len(data) == 0 || int(data[0]) >= len(links):
-			return fromPage{}, errors.New("the notification names no known link")
+			return fromPage{}, errors.New("the notification is for an unknown link")
 		case len(data) > 1+maxValue:
 			return fromPage{}, fmt.Errorf("the notification is %d bytes long, over the limit of %d", len(data)-1, maxValue)
 		}
@@ -113,11 +113,11 @@ func parse(typ websocket.MessageType, data []byte, links []driver.LinkSpec) (fro
 	case !slices.Contains([]string{typeChosen, typeProblem, typeUp, typeDown, typeWritten}, m.Type):
 		return m, errors.New("the message type is unknown")
 	case !known && (m.Type != typeProblem || m.Link != ""):
-		return m, errors.New("the message names no known link")
+		return m, errors.New("the message is for an unknown link")
 	case m.Problem != "" && !slices.Contains(driver.Problems(), m.Problem):
 		return m, errors.New("the problem is unknown")
 	case m.Type == typeProblem && m.Problem == "" || m.Type == typeChosen && m.Name == "":
-		return m, errors.New("the message lacks its problem or its name")
+		return m, errors.New("the message has no problem or name")
 	case len(m.Name) > maxName || !utf8.ValidString(m.Name) ||
 		strings.ContainsFunc(m.Name, func(r rune) bool { return !unicode.IsPrint(r) }):
 		return m, fmt.Errorf("the name must be printable and at most %d bytes long", maxName)

@@ -33,7 +33,7 @@ type Options struct {
 	Left func()
 	// Answered is called with each action of the user about the panel, always by the same goroutine.
 	Answered func(PanelAnswer)
-	// Changed is called asynchronously when Waits or URL may return something else.
+	// Changed is called asynchronously when the result of Waits or URL may have changed.
 	Changed func()
 }
 
@@ -98,7 +98,7 @@ func Serve(ctx context.Context, o Options) (*Page, error) {
 }
 
 // URL returns the address that the user has to open, or "" while the page is open or being reloaded. The address
-// contains a token that admits one browser; the next address has another token.
+// contains a token that admits one browser. Each later address contains another token.
 func (p *Page) URL() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,7 +111,7 @@ func (p *Page) URL() string {
 // reloadTime is how long reloading a page may take.
 const reloadTime = 3 * time.Second
 
-// missPage lets URL return an address unless a page opens soon. mu must be held.
+// missPage makes URL return an address unless a page opens soon. mu must be held.
 func (p *Page) missPage() {
 	p.missed = time.AfterFunc(reloadTime, func() {
 		p.mu.Lock()

@@ -56,8 +56,8 @@ func serveFile(name string, data []byte) http.Handler {
 	})
 }
 
-// guard refuses requests from other sites, and requests for another host name, which an attacker's DNS may
-// resolve to this machine. It accepts requests from the page itself and from a user who opens it.
+// guard refuses requests from other sites, and requests for another host name, because an attacker's DNS may resolve
+// that name to this machine. It accepts requests from the page itself and from a user who opens it.
 func (p *Page) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range headers {
@@ -83,9 +83,9 @@ type admission struct {
 	Secret string `json:"secret"`
 }
 
-// admit exchanges the token in the address for a secret. Once the page is open, the token is no longer valid and the
-// next browser needs the next one. An admitted browser may reload the page. The secret is not a cookie, because
-// browsers send cookies to every port of this machine; the page stores it for its own origin instead.
+// admit exchanges the token in the address for a secret. Once the page is open, the token is no longer valid, and the
+// next browser needs a new one. An admitted browser may reload the page. The secret is not a cookie, because browsers
+// send cookies to every port of this machine; the page stores it for its own origin instead.
 func (p *Page) admit(w http.ResponseWriter, r *http.Request) {
 	var body admission
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1024)).Decode(&body)
@@ -98,7 +98,7 @@ func (p *Page) admit(w http.ResponseWriter, r *http.Request) {
 	answer := admission{Secret: p.secret}
 	p.mu.Unlock()
 	if !isKnown && !isNew {
-		http.Error(w, "the address was used before or is wrong", http.StatusForbidden)
+		http.Error(w, "the address is wrong or was already used", http.StatusForbidden)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -29,8 +29,8 @@ const (
 type tab struct {
 	id   string
 	ws   *websocket.Conn
-	out  chan message         // closed when this tab is no longer the page
-	sent *view                // the last state sent
+	out  chan message         // closed when this tab is no longer the current page
+	sent *view                // the state that was last sent
 	why  websocket.StatusCode // status code to close the socket with
 	text string
 }
@@ -61,7 +61,7 @@ func (p *Page) serveLinks(w http.ResponseWriter, r *http.Request) {
 	}
 	t.ws.SetReadLimit(maxMessage)
 	if !p.enter(t, query.Has("take")) {
-		_ = t.ws.Close(closeBusy, "another tab has the glasses")
+		_ = t.ws.Close(closeBusy, "another tab uses the glasses")
 		return
 	}
 	defer p.workers.Done()
@@ -78,8 +78,8 @@ func (p *Page) serveLinks(w http.ResponseWriter, r *http.Request) {
 	p.o.Changed()
 }
 
-// enter makes a tab the page, unless another tab is the page and the user did not choose to take over. It adds the
-// tab's two workers.
+// enter makes a tab the current page, unless another tab is, and the user did not choose to take over. It registers
+// the tab's two workers.
 func (p *Page) enter(t *tab, takes bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,7 +87,7 @@ func (p *Page) enter(t *tab, takes bool) bool {
 		return false
 	}
 	if old := p.tab; old != nil {
-		old.why, old.text = closeTaken, "another tab has taken the glasses"
+		old.why, old.text = closeTaken, "another tab has taken over the glasses"
 		p.leave(old)
 	}
 	if p.missed != nil {
@@ -100,7 +100,7 @@ func (p *Page) enter(t *tab, takes bool) bool {
 	return true
 }
 
-// leave ends a tab and the links that it carries. Open then waits for the next tab. mu must be held.
+// leave ends a tab and the links that it carries. Calls of Open then wait for the next tab. mu must be held.
 func (p *Page) leave(t *tab) {
 	if p.tab != t {
 		return
@@ -115,7 +115,7 @@ func (p *Page) leave(t *tab) {
 	p.o.Left()
 }
 
-// write sends the queued messages. It closes the socket when the tab is no longer the page.
+// write sends the queued messages. It closes the socket once the tab is no longer the current page.
 func (t *tab) write() {
 	for m := range t.out {
 		ctx, cancel := context.WithTimeout(context.Background(), writeTime)
@@ -146,7 +146,7 @@ func (p *Page) read(t *tab) error {
 	}
 }
 
-// handle processes a message from a tab, unless the tab is no longer the page.
+// handle processes a message from a tab, if the tab is still the current page.
 func (p *Page) handle(t *tab, m fromPage) {
 	if m.isAboutPanel() {
 		if p.has(t) {

@@ -11,8 +11,8 @@ import (
 type Shown struct {
 	Pair  string // name of the pair, once known
 	Links []ShownLink
-	// CanCheck is set if the panel can be checked with a test picture, and Checked if such a picture was right. Check
-	// is the step of the current or last check; "" if there was none.
+	// CanCheck is set if the panel can be checked with a test picture. Checked is set if such a picture was right.
+	// Check is the step of the current or last check; "" if there was none.
 	CanCheck, Checked bool
 	Check             string
 }
@@ -31,7 +31,7 @@ type ShownLink struct {
 	Problem string // why it is down: a code of package driver, or ""
 }
 
-// view is Shown plus the state that the page itself knows, as JSON.
+// view is the JSON form of Shown, with additional state that the page itself knows.
 type view struct {
 	Pair     string     `json:"pair"`
 	Links    []viewLink `json:"links"`

@@ -58,7 +58,7 @@ func (c *client) Close(context.Context) error {
 }
 
 // newHTTP returns an HTTP client with at most atOnce connections per backend. It does not follow redirects, because
-// credentials must go only to the configured URL.
+// credentials must be sent only to the configured URL.
 func newHTTP(atOnce int) *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	return &http.Client{
@@ -77,7 +77,7 @@ func newHTTP(atOnce int) *http.Client {
 	}
 }
 
-// remote checks and returns the URL in the target.
+// remote validates and returns the URL in the target.
 func remote(_ context.Context, t *pluginv1.Target) (string, error) {
 	u, err := url.Parse(t.GetBaseUrl())
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.User != nil {

@@ -22,7 +22,7 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// clients holds the HTTP clients for one set of settings. patient is for calls that the backend holds open for a long
+// clients holds the HTTP clients for one set of settings. patient serves calls that the backend holds open for a long
 // time, so that they do not use up the connections of other calls.
 type clients struct {
 	state         networkState
@@ -52,7 +52,7 @@ func (c *clients) closeIdle() {
 }
 
 // clientsFor returns the clients for a call to base. It replaces the clients for https when the settings or the
-// certificates change. The clients for http, which are only for this machine, depend on neither.
+// certificates change. The clients for http, which call only this machine, depend on neither.
 func (c *client) clientsFor(base string, n *pluginv1.Network) (*clients, error) {
 	if !strings.HasPrefix(base, "https:") {
 		return c.plain, nil
@@ -141,8 +141,8 @@ func transport(ctx context.Context, err error) error {
 	return serve.Refuse(codes.Unavailable, p)
 }
 
-// isProxyFailure reports whether the connection to the proxy failed or a SOCKS proxy refused it. Go names the latter
-// "socks connect".
+// isProxyFailure reports whether the connection to the proxy failed or a SOCKS proxy refused it. Go calls a refusal
+// by a SOCKS proxy "socks connect".
 func isProxyFailure(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && (op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks"))

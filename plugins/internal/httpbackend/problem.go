@@ -86,7 +86,7 @@ func refusal(resp *http.Response, body []byte, isPoll bool) error {
 	case isPoll && pollStatuses[st] != "":
 		p.Code = pollStatuses[st]
 	case isPoll && st != http.StatusTooManyRequests:
-		// This response comes from an intermediary rather than from the route, perhaps only temporarily.
+		// An intermediary sent this response rather than the route, perhaps only temporarily.
 		p.Code, b.Retryable, p.FixHint = problem.CodeBackendUnreachable, nil, backendapi.FixHintMismatch
 	case p.Code == "":
 		p.Code = cmp.Or(bareStatuses[st], problem.CodeInvalidResponse)

@@ -1,7 +1,8 @@
-// Package httpbackend implements the Backend contract by calling a backend over the HTTP interface of proto/backendapi,
-// for backendhttp, backendlocal and browsersim. Every error response and network failure becomes a typed Problem whose
-// texts are safe to show; the content of other responses is the daemon's to check. The package must not depend on the
-// daemon or on which adapter uses it, stores no links or sessions, and never logs the content of requests or responses.
+// Package httpbackend implements the Backend contract by calling a backend over the HTTP interface of
+// proto/backendapi, for backendhttp, backendlocal and browsersim. Every error response and network failure becomes a
+// typed Problem whose texts are safe to show; the daemon checks the content of other responses. The package must not
+// depend on the daemon or on the adapter that uses it. It stores no links or sessions, and never logs the content of
+// requests or responses.
 package httpbackend
 
 import (

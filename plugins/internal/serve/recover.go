@@ -51,8 +51,8 @@ func panicError(log *slog.Logger, method string, r any) error {
 	})
 }
 
-// refuseUnknown answers a call that this version does not have. It is the call of a daemon that was started before an
-// upgrade replaced its adapters; daemons of some versions add no useful hint themselves.
+// refuseUnknown rejects a call that this version does not implement. Such a call comes from a daemon that was started
+// before an upgrade replaced its adapters; some versions of the daemon add no useful hint themselves.
 func refuseUnknown(any, grpc.ServerStream) error {
 	return Refuse(codes.Unimplemented, &pluginv1.Problem{
 		Code:    problem.CodeAdapterUnavailable,

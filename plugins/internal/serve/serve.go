@@ -56,11 +56,11 @@ func Main[A Adapter](name string, open func(log *slog.Logger) A) {
 		return
 	}
 	if os.Getenv(pluginv1.CookieKey) != pluginv1.CookieValue {
-		fmt.Fprintf(os.Stderr, "%s%s is started by serviced and does nothing by itself\n", programpath.AdapterPrefix, name)
+		fmt.Fprintf(os.Stderr, "%s%s is an adapter that serviced starts\n", programpath.AdapterPrefix, name)
 		os.Exit(2)
 	}
-	// After the host was killed, stderr has no reader. Without this, the first log line would end the process before
-	// Close is done.
+	// After the host has been killed, stderr has no reader. Without this call, the first log line would end the
+	// process before Close returns.
 	signal.Ignore(syscall.SIGPIPE)
 	// go-plugin replaces os.Stderr while it serves, so the logger keeps the original file.
 	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))

@@ -212,8 +212,8 @@ type fields map[string]rule
 // object accepts an object that has all required members and only allowed ones.
 func object(allowed fields, required ...string) rule { return objectRule(allowed, required, false) }
 
-// answered is like object, but for a part of an answer, which apps send back as they received it: providers and clients
-// add members, and set others to null. It omits both.
+// answered is like object, but for a part of an answer that apps send back unchanged. Providers and clients add
+// members and set others to null. It omits both.
 func answered(allowed fields, required ...string) rule { return objectRule(allowed, required, true) }
 
 func objectRule(allowed fields, required []string, isAnswer bool) rule {

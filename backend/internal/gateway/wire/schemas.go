@@ -1,7 +1,7 @@
 package wire
 
-// The allow-lists. All other fields are refused: hosted tools, stored prompts and conversations, other service tiers,
-// several answers and predictions cost tokens that the bound of a call does not cover.
+// These are the allow-lists. All other fields are refused: hosted tools, stored prompts and conversations, other
+// service tiers, several answers and predictions cost tokens that the bound of a call does not cover.
 var (
 	anyText   = text(textInBytes)
 	name      = text(maxName)
@@ -52,7 +52,7 @@ var jsonSchema = fields{
 	"name": name, "description": orNull(anyText), "schema": anyObject, "strict": orNull(boolean),
 }
 
-// The chat completions interface.
+// Rules for the chat completions interface.
 var (
 	chatText  = fields{"type": word("text"), "text": anyText}
 	chatImage = image(object(fields{
@@ -106,7 +106,7 @@ var (
 	}), "model", "messages")
 )
 
-// The responses interface.
+// Rules for the responses interface.
 var (
 	inputText  = object(fields{"type": word("input_text"), "text": anyText}, "text")
 	inputImage = image(object(fields{"type": word("input_image"), "image_url": anyText,
@@ -162,7 +162,7 @@ var (
 	}), "model", "input")
 )
 
-// The messages interface.
+// Rules for the messages interface.
 var (
 	// Only the five-minute cache is allowed, because the one-hour cache has another price.
 	cacheControl = orNull(object(fields{"type": word("ephemeral"), "ttl": orNull(word("5m"))}, "type"))

@@ -1,5 +1,5 @@
 // Package docs turns the documentation into pages: it renders its Markdown, adds pictures of display trees, and shows
-// what a search found. It serves no HTTP.
+// search results. It serves no HTTP.
 package docs
 
 import (
@@ -14,7 +14,7 @@ import (
 type Page struct {
 	Title   string
 	Summary string
-	ID      string // of the page; "" for the list
+	ID      string // ID of the page; "" for the list
 	Topics  []Topic
 	Body    template.HTML // rendered by markdown, which escapes the text
 	Outline []Link

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// grammar matches the words of a language to highlight. Each group of the pattern gets the class with the same index: c
-// for a comment, s for a string, k for a keyword, n for a number, and p for a property.
+// grammar matches the words of a language to highlight. Each group of the pattern is rendered with the class of the
+// same index: c for a comment, s for a string, k for a keyword, n for a number, and p for a property.
 type grammar struct {
 	pattern *regexp.Regexp
 	classes []string

@@ -38,8 +38,8 @@ func panelName(code string) string {
 // everyModel, after the language of a code block, requests a picture of all device models.
 const everyModel = "every-model"
 
-// beside puts a code block and its picture side by side. A block without a picture stays as it is. kind is the text
-// after the language of the block.
+// beside puts a code block and its picture side by side. It returns a block without a picture unchanged. kind is the
+// text after the language of the block.
 func beside(block, kind, code string) string {
 	name, picture := panelOf(code)
 	size, err := png.DecodeConfig(bytes.NewReader(picture))

@@ -24,7 +24,7 @@ const (
 	excerptLength = 220 // bytes
 )
 
-// Query returns a query as it is searched for: cut to the maximum length, and without superfluous spaces.
+// Query normalises a query: it truncates it to the maximum length and removes superfluous spaces.
 func Query(text string) string {
 	query := strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
 	if cut := []rune(query); len(cut) > search.MaxQuery {

@@ -83,7 +83,7 @@ func (c *child) end() {
 		case <-timer.C:
 		}
 		procgroup.Kill(c.cmd)
-		left.killAfter(late) // stray processes may hold open the app's output, whose end done waits for
+		left.killAfter(late) // done waits for the end of the app's output, which stray processes may hold open
 		<-c.done
 	})
 }

@@ -54,9 +54,9 @@ func (r *scenarioRun) followGlasses(ctx context.Context) (stop func()) {
 // glassesRunWait is the maximum time that the run of a scenario waits for real glasses.
 const glassesRunWait = 30 * time.Second
 
-// awaitGlasses waits until the real glasses of a scenario's run are connected, so that the app finds them connected, as
-// it does with simulated glasses. While it waits, it reports why they are not connected, as followGlasses does. If the
-// output is for a program, the error contains the reason.
+// awaitGlasses waits until the real glasses of a scenario's run are connected, so that the app finds them connected,
+// as it does with simulated glasses. While it waits, it reports why they are not connected, like followGlasses. If
+// the output is for a program, only the error contains the reason.
 func (r *scenarioRun) awaitGlasses(ctx context.Context) error {
 	if r.transport != realDevice {
 		return nil

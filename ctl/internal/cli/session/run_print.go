@@ -125,8 +125,8 @@ func (b *batch) totals() (count totals) {
 	return count
 }
 
-// worst returns the state of the whole command. A failed run outweighs a run that was not possible, because it is a
-// definite result.
+// worst returns the state of the whole command. A failed run takes precedence over a run that could not be completed,
+// because it is a definite result.
 func (c totals) worst() runState {
 	for _, state := range []runState{interrupted, failed, broken, notRun} {
 		if c[state] > 0 {

@@ -59,8 +59,7 @@ func (b *batch) suiteOf(i int, stopped bool) junit.Suite {
 var whyNot = map[bool]string{true: "interrupted: the command was stopped before this run began",
 	false: "not run: an earlier run failed"}
 
-// next returns the command that repeats only the first failed run, or advice on finding out why a single run failed,
-// or "".
+// next returns the command that repeats only the first failed run, advice on why a single run failed, or "".
 func (b *batch) next() string {
 	for i, j := range b.jobs {
 		if b.results[i].state != failed {

@@ -52,7 +52,7 @@ func (s *strays) ask() {
 	}
 }
 
-// killAfter waits until the processes have exited, and kills the remaining ones when late receives.
+// killAfter waits until the processes have exited. When late receives a value, it kills the remaining ones.
 func (s *strays) killAfter(late time.Time) {
 	const pause = 10 * time.Millisecond
 	for end := time.Now().Add(2 * endWait); ; time.Sleep(pause) {
