@@ -28,8 +28,8 @@ func ParseBinary(data []byte) (f Frame, body []byte, err error) {
 	return f, data[2+n:], err
 }
 
-// EncodeBinary returns the binary message of a header and a body. It fails with bad_frame if the header or the
-// message is too long.
+// EncodeBinary returns the binary message of a header and a body. It returns an *Error with code bad_frame if the
+// header or the message is too long.
 func EncodeBinary(f Frame, body []byte) ([]byte, error) {
 	header, err := f.Encode()
 	if err != nil {

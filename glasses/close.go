@@ -1,13 +1,13 @@
 package glasses
 
-// WebSocket status codes that the service closes a connection with.
+// WebSocket status codes with which the service closes a connection.
 const (
 	CloseTooBig      = 1009 // a frame was too large
 	CloseStore       = 1011 // the log or the store failed
 	CloseRestart     = 1012 // the service or the session restarts
 	CloseSlow        = 1013 // the peer is too far behind, or too many are attached
 	CloseBadHello    = 4400
-	CloseBadSecret   = 4401 // for a page: the user signed out
+	CloseBadSecret   = 4401 // for a page: the user has signed out
 	CloseSessionOver = 4410
 )
 

@@ -25,8 +25,8 @@ const (
 
 	// TypePhrasesAnnounce announces the phrases that the app understands, so that users and agents can say them.
 	TypePhrasesAnnounce = "phrases.announce"
-	// TypeClockSleep is answered once its time has passed on the session's clock. An app that waits with it behaves
-	// the same in real and in virtual time.
+	// TypeClockSleep is answered after its duration on the session's clock. An app that waits with it behaves the same
+	// in real and virtual time.
 	TypeClockSleep = "clock.sleep"
 	// TypeClockCancel ends a clock.sleep early, so that a timer that is no longer needed does not count as pending.
 	TypeClockCancel = "clock.cancel"
@@ -108,8 +108,8 @@ type Video struct {
 	Width      int   `json:"width,omitempty"`
 }
 
-// Announce is the payload of phrases.announce: up to MaxPhrases phrases of 1 to 100 characters. It replaces the
-// phrases announced before.
+// Announce is the payload of phrases.announce: at most MaxPhrases phrases of 1 to 100 characters. It replaces earlier
+// phrases.
 type Announce struct {
 	Phrases []string `json:"phrases"`
 }
@@ -121,7 +121,7 @@ type Sleep struct {
 
 // Cancel is the payload of clock.cancel.
 type Cancel struct {
-	ID string `json:"id"` // id of a clock.sleep; one that was already answered is not an error
+	ID string `json:"id"` // id of a clock.sleep; an answered one is not an error
 }
 
 // Limits of commands.
@@ -165,8 +165,9 @@ func CommandTypes() []string {
 }
 
 // ParseCommand decodes the payload of a command into its type: *Show, *Say, *Play, *AudioStart, *TranscriptionStart,
-// *VideoStart, *MotionStart, *Photo, *Video, *Announce, *Sleep, *Cancel, or nil for commands without one. It fills in
-// defaults. On failure it returns an *Error with code bad_payload, or unsupported for a type that is not a command.
+// *VideoStart, *MotionStart, *Photo, *Video, *Announce, *Sleep, *Cancel, or nil for commands without a payload. It
+// fills in defaults. On failure it returns an *Error with code bad_payload, or unsupported for a type that is not a
+// command.
 func ParseCommand(typ string, payload []byte) (any, error) {
 	return parsePayload(commandParsers, "command", typ, payload)
 }

@@ -92,7 +92,7 @@ func (p *Cancel) check() *Error {
 	return nil
 }
 
-// within sets a zero value to its default and checks the bounds.
+// within sets a zero value to its default and checks its bounds.
 func within(name string, v *int, def, low, high int) *Error {
 	if *v == 0 {
 		*v = def

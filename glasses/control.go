@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Control frames drive simulated glasses on behalf of an agent, a scenario or a user. Each is answered by a result
-// with the same ID that contains the state and the view. Apps cannot send them. The log does not contain them,
-// only the events that they cause.
+// Control frames drive simulated glasses on behalf of an agent, a scenario or a user. The result of each has the same
+// ID and contains the state and the view. Apps cannot send control frames. The log contains only the events that they
+// cause.
 const (
 	SimInput      = "sim.input"      // Input: the wearer uses the controls
 	SimTranscript = "sim.transcript" // Transcript: someone speaks
@@ -47,10 +47,10 @@ type StatePatch struct {
 	Disabled    *[]string         `json:"disabled,omitempty"`
 }
 
-// Fault is the payload of sim.fault. With Code, the next Times commands of type Command fail with that error; with
-// only LatencyMs they are delayed. An empty Command applies to every command. Clear first removes all earlier faults.
-// DropApp cannot be combined with Command, Code or LatencyMs. It closes the connections of the apps, which then
-// attach again.
+// Fault is the payload of sim.fault. With Code, the next Times commands of type Command fail with that error. With only
+// LatencyMs, they are delayed. An empty Command applies to every command. Clear removes all earlier faults first.
+// DropApp closes the connections of the apps, which then attach again. It cannot be combined with Command, Code or
+// LatencyMs.
 type Fault struct {
 	Command   string `json:"command,omitempty"`
 	Code      string `json:"code,omitempty"`
@@ -72,9 +72,9 @@ type DeviceChoice struct {
 	DeviceModel string `json:"deviceModel"`
 }
 
-// Advance is the payload of sim.advance. The glasses advance to the next instant with a scheduled event, but not
-// beyond ToMs. The result's clock holds the time reached and whether more events are due. In real time, sim.advance
-// is unsupported.
+// Advance is the payload of sim.advance. The glasses advance to the next instant with a scheduled event, but not beyond
+// ToMs. The result's clock contains the time reached and whether more events are due. In real time, sim.advance is
+// unsupported.
 type Advance struct {
 	ToMs int64 `json:"toMs"`
 }
@@ -82,7 +82,7 @@ type Advance struct {
 // Clock is the clock in the result of sim.advance.
 type Clock struct {
 	NowMs int64 `json:"nowMs"`
-	// Reached is true if nothing more is pending up to the requested time.
+	// Reached reports whether no more events are pending up to the requested time.
 	Reached bool `json:"reached"`
 }
 
@@ -210,7 +210,7 @@ func (p *Input) check() *Error {
 	return nil
 }
 
-// checkTarget rejects a target that is combined with other fields of an input, because the glasses choose the inputs.
+// checkTarget rejects a target combined with other fields of an input, because the glasses choose the inputs.
 func (p *Input) checkTarget() *Error {
 	switch {
 	case *p != Input{Target: p.Target}:
@@ -232,7 +232,6 @@ func (p *Transcript) check() *Error {
 	return checkLanguage(p.Language)
 }
 
-// TypeBarrier is a frame without payload that the service sends to an app of a session in virtual time. The app
-// answers with a frame of the same type and id once it has handled all earlier frames and is waiting for the glasses
-// again.
+// TypeBarrier is a frame without payload that the service sends to an app of a session in virtual time. The app answers
+// with a frame of the same type and id after it has handled all earlier frames and is waiting for the glasses again.
 const TypeBarrier = "barrier"

@@ -2,12 +2,11 @@ package glasses
 
 import "encoding/json"
 
-// Event is one row of a session's event log, as tools, pages and the HTTP interface return it.
+// Event is one row of a session's event log, as returned by tools, pages and the HTTP interface.
 type Event struct {
 	// Seq is the durable cursor. It starts at 1 and grows by one with each row of the session.
 	Seq int64 `json:"seq"`
-	// At is the time when the owner of the log received the frame, in milliseconds on the session's
-	// clock.
+	// At is when the owner of the log received the frame, in milliseconds on the session's clock.
 	At      int64           `json:"at"`
 	Kind    string          `json:"kind"`
 	Chip    string          `json:"chip"`
@@ -54,8 +53,8 @@ const (
 	RowGlassesDetached = "glasses.detached"
 	RowStreamCounted   = "stream.counted" // StreamCount: a stream that ended, or one second of it
 	RowSessionClosed   = "session.closed"
-	// RowToolCalled has the payload ToolCalled. It is logged when an answer of the app's assistant calls one of
-	// the app's tools.
+	// RowToolCalled has the payload ToolCalled. It is logged when the app's assistant calls one of the app's tools in
+	// an answer.
 	RowToolCalled = "assistant.tool_called"
 	// Rows of a realtime conversation of the app's assistant.
 	RowAssistantStarted     = "assistant.started"     // AssistantStarted
@@ -100,8 +99,8 @@ func ChipOf(typ string) string {
 }
 
 // MaySend returns an error if sender, either SenderApp or SenderGlasses, may not send frames of this type. Neither may
-// send frames of the service. Apps may not send events of the glasses, and glasses may not send commands. Apps may
-// send transcription, because they used that name for a custom event before the glasses did.
+// send the service's frames. Apps may not send events of the glasses, and glasses may not send commands. As an
+// exception, apps may send transcription, because they used that name for a custom event before the glasses did.
 func MaySend(sender, typ string) *Error {
 	switch typ {
 	case TypeHello, TypeWelcome, TypeAck, TypeError, TypeRow, TypeCursor, TypePeers, TypeRole, TypeBeat,

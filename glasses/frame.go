@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/internal/jsonlimit"
 )
 
-// Version is the protocol version, which every frame contains as v.
+// Version is the protocol version. Every frame contains it as v.
 const Version = 1
 
 // Limits on the size of incoming frames, in bytes.
@@ -19,9 +19,9 @@ const (
 	MaxType  = 64
 )
 
-// MaxNesting limits the levels of objects and lists in a payload, which itself counts as one. Without a limit, a
-// small frame could become gigabytes of text when indented. A node of a tree has two levels. The limit admits trees
-// that are slightly too deep, so that they get the error for deep trees.
+// MaxNesting is the maximum number of levels of objects and lists in a payload. The payload itself is one level.
+// Without a limit, a small frame could become gigabytes of text when indented. A node of a tree has two levels. The
+// limit admits trees that are slightly too deep, so that they are rejected with the error for deep trees.
 const MaxNesting = 2*MaxTreeDepth + 16
 
 // Types of frames between a peer and the service. Receivers ignore unknown types.
@@ -46,7 +46,7 @@ type Frame struct {
 	Type string `json:"type"`
 	// ID is unique per sender and session. A result has the ID of its command.
 	ID string `json:"id,omitempty"`
-	// At is the time on the session's clock in ms; for a browser session that is Unix time.
+	// At is the time on the session's clock in ms. For a browser session it is Unix time.
 	At int64 `json:"at"`
 	// Seq is set on frames replayed from the event log.
 	Seq     int64           `json:"seq,omitempty"`
@@ -68,8 +68,8 @@ type Error struct {
 // Error returns the message without the code.
 func (e *Error) Error() string { return e.Message }
 
-// Parse decodes one text frame from a peer. On failure it returns an *Error with code bad_frame, and a frame that
-// contains the ID if it could be read, so that the refusal can refer to it.
+// Parse decodes one text frame from a peer. On failure it returns an *Error with code bad_frame. The returned frame
+// then contains the ID if it could be read, so that the refusal can refer to it.
 func Parse(data []byte) (Frame, error) {
 	if len(data) > MaxFrame {
 		return Frame{}, badFrame("frame is %d bytes long, over the limit of %d", len(data), MaxFrame)
@@ -103,7 +103,7 @@ func Parse(data []byte) (Frame, error) {
 	if TooDeep(f.Payload) {
 		return f, badFrame("payload is %s", tooDeep)
 	}
-	f.Seq = 0 // only the owner of the log assigns seq
+	f.Seq = 0 // seq is assigned only by the owner of the log
 	return f, nil
 }
 
@@ -122,7 +122,7 @@ func New(typ, id string, at int64, payload any) (Frame, error) {
 	return Frame{V: Version, Type: typ, ID: id, At: at, Payload: raw}, nil
 }
 
-// TooDeep reports whether payload, which must be valid JSON, has more than MaxNesting levels.
+// TooDeep reports whether payload has more than MaxNesting levels. payload must be valid JSON.
 func TooDeep(payload []byte) bool { return jsonlimit.Deeper(payload, MaxNesting) }
 
 var tooDeep = fmt.Sprintf("nested deeper than %d levels of objects and lists", MaxNesting)

@@ -15,7 +15,8 @@ const (
 	TypeCall       = "call"       // {active}
 	TypePermission = "permission" // {part, state}
 	TypeDisabled   = "disabled"   // {parts}
-	// TypeTranscription is TranscriptionState: transcription stopped without a request from the app, or resumed.
+	// TypeTranscription has the payload TranscriptionState. It reports that transcription stopped without a request
+	// from the app, or resumed.
 	TypeTranscription = "transcription"
 	TypeDevice        = "device" // DeviceChange
 	TypeFault         = "fault"  // Fault: a fault was set; logged only, apps ignore it
@@ -49,15 +50,15 @@ func InputKinds() []string {
 // Input is the payload of input.
 type Input struct {
 	Kind string `json:"kind,omitempty"`
-	// X and Y are the panel pixel of a tap on a simulator's touch panel, counted from the top left; otherwise 0.
+	// X and Y are the panel pixel of a tap on a simulator's touch panel, counted from the top left; 0 for other inputs.
 	X int `json:"x"`
 	Y int `json:"y"`
-	// Direction of swipe and navigate: up, down, left, right.
+	// Direction is up, down, left or right, for swipe and navigate.
 	Direction string `json:"direction,omitempty"`
-	// Side is the touch bar that was used, left or right, on glasses with two touch bars.
+	// Side is left or right, on glasses with two touch bars.
 	Side string `json:"side,omitempty"`
 	// Target is the ID of the node that was tapped or selected, or that now has the focus. The glasses set it. A
-	// sim.input with only a target requests the inputs that select it.
+	// sim.input that contains only a target requests the inputs that select it.
 	Target string `json:"target,omitempty"`
 }
 
@@ -69,7 +70,7 @@ type Transcript struct {
 	Confidence int    `json:"confidence,omitempty"` // percent; 0 if unknown
 }
 
-// Motion is the payload of motion: acceleration in thousandths of g, rotation in thousandths of a degree per second.
+// Motion is the payload of motion. Acceleration is in thousandths of g, rotation in thousandths of a degree per second.
 // The axes are relative to the head: x points to the wearer's right, y forward, z up. Rotation follows the right-hand
 // rule: positive GX looks up, positive GY tilts to the right shoulder, positive GZ turns to the left. At rest, the
 // acceleration points up.
@@ -88,7 +89,7 @@ type SpeechState struct {
 	State string `json:"state"` // finished or stopped
 }
 
-// Payloads of the events that each report one part of State.
+// Payloads of events that each report one part of State.
 type (
 	// WearState is the payload of wear.
 	WearState struct {
@@ -122,10 +123,10 @@ type (
 	// TranscriptionState is the payload of transcription.
 	TranscriptionState struct {
 		Running bool `json:"running"`
-		// Reason is the code with which transcription.start would fail now. It is empty while transcription
-		// runs, and if the service ended it because a new app attached.
+		// Reason is the code with which transcription.start would fail now. It is empty while transcription is running,
+		// and if the service ended it because a new app attached.
 		Reason string `json:"reason,omitempty"`
-		// Part and By are the fields of that refusal.
+		// Part and By are the fields of that error.
 		Part string `json:"part,omitempty"`
 		By   string `json:"by,omitempty"`
 	}
@@ -139,8 +140,8 @@ func IsStream(typ string) bool {
 	return typ == TypeMotion || typ == TypeAudioChunk || typ == TypeVideoFrame || typ == TypeMedia
 }
 
-// FromGlasses reports whether typ is an event or a binary frame of the glasses. These are relayed to apps. Apps may
-// not send them, except transcription.
+// FromGlasses reports whether typ is an event or a binary frame of the glasses, which is relayed to apps. Apps may not
+// send these types, except transcription.
 func FromGlasses(typ string) bool {
 	switch typ {
 	case TypeInput, TypeTranscript, TypeMotion, TypeSpeech, TypeBattery, TypeWear, TypeHinge, TypeThermal, TypeLink,

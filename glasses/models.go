@@ -2,13 +2,13 @@ package glasses
 
 import "slices"
 
-// DeviceModel describes one kind of glasses. Any string may be an ID; Models lists the built-in models.
+// DeviceModel describes one model of glasses. Any string may be an ID. Models lists the built-in models.
 type DeviceModel struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	// Panel is nil for glasses without a display.
 	Panel *Panel `json:"panel"`
-	// Inputs are the kinds of input available to the wearer, e.g. tap.
+	// Inputs lists the kinds of input available to the wearer, e.g. tap.
 	Inputs []string `json:"inputs"`
 	// Camera is nil for glasses without a camera.
 	Camera     *Camera `json:"camera"`
@@ -18,7 +18,7 @@ type DeviceModel struct {
 	// Fidelity maps each fact (panel, inputs, camera, microphone, speaker, motion, pace) to its source: measured,
 	// documented or guessed.
 	Fidelity map[string]string `json:"fidelity"`
-	// Proof states how well the service has been proven with the real glasses.
+	// Proof describes how well the service has been proven with the real glasses.
 	Proof Proof `json:"-"`
 	// WithoutAddedFonts is set for glasses in a browser page, which cannot use fonts that the user added to
 	// this machine.
@@ -37,12 +37,12 @@ type Panel struct {
 	Bits   int    `json:"bits"`
 	// Additive is set for panels that add light to the wearer's view, so that black is transparent.
 	Additive bool `json:"additive"`
-	// TextWidth is the maximum width of a line of text in pixels, and TextLines the maximum number of lines; 0 means no
-	// limit except the panel.
+	// TextWidth is the maximum width of a line of text in pixels, and TextLines the maximum number of lines. For both,
+	// 0 means no limit except the panel.
 	TextWidth int `json:"textWidth,omitempty"`
 	TextLines int `json:"textLines,omitempty"`
-	// FullMs is how long the glasses take to show a whole picture, in ms; 0 if unknown. Its entry in Fidelity is
-	// "pace". Simulated glasses are this slow only on request (pace real).
+	// FullMs is how long the glasses take to show a whole picture, in ms; 0 if unknown. Its key in Fidelity is "pace".
+	// Simulated glasses are this slow only on request (pace real).
 	FullMs int64 `json:"fullMs,omitempty"`
 }
 
@@ -95,7 +95,7 @@ func Models() []DeviceModel {
 			Panel: &Panel{
 				Width: 576, Height: 136, Shape: ShapeRect, Colour: ColourGreen, Bits: 1, Additive: true,
 				TextWidth: 488, TextLines: 5,
-				FullMs: 1600, // the vendor's own test; a user measured 3 s (EvenDemoApp, issue 36)
+				FullMs: 1600, // measured by the vendor; a user measured 3 s (EvenDemoApp, issue 36)
 			},
 			Inputs: []string{InputTap, InputDoubleTap, InputHold}, Microphone: true, Fidelity: known("pace", Measured),
 			Proof: emulated,
@@ -138,7 +138,7 @@ func Models() []DeviceModel {
 	}
 }
 
-// Proof states how well this service has been proven with the real glasses of a device model.
+// Proof describes how well this service has been proven with the real glasses of a device model.
 type Proof struct {
 	// State is one of the Proof constants.
 	State string `json:"state"`
@@ -148,12 +148,13 @@ type Proof struct {
 
 // States of a Proof.
 const (
-	// ProofEmulated: our driver passes its tests against an emulated peripheral; no run on hardware has been
-	// recorded.
+	// ProofEmulated means that our driver passes its tests against an emulated peripheral, and that no run on hardware
+	// has been recorded.
 	ProofEmulated = "emulated"
-	// ProofPhoneOnly: only an app on a phone can reach the glasses. The app may act as the glasses (PROTOCOL.md).
+	// ProofPhoneOnly means that only an app on a phone can reach the glasses. The app may act as the glasses
+	// (PROTOCOL.md).
 	ProofPhoneOnly = "phone_only"
-	// ProofNone: there is no driver.
+	// ProofNone means that there is no driver.
 	ProofNone = "none"
 )
 
@@ -165,8 +166,8 @@ var (
 
 func phoneOnly(why string) Proof { return Proof{ProofPhoneOnly, why} }
 
-// known returns the fidelity of a model: documented for every fact, except for the facts in except, which lists
-// pairs of fact and fidelity.
+// known returns the fidelity of a model, which is documented for every fact not listed in except. except contains pairs
+// of fact and fidelity.
 func known(except ...string) map[string]string {
 	marks := map[string]string{
 		"panel": Documented, "inputs": Documented, "camera": Documented,
@@ -220,8 +221,8 @@ func (m DeviceModel) SelectKind() string {
 	return InputTap
 }
 
-// MoveKind returns the kind of input that moves the focus and scrolls: navigate, or swipe on models without navigate;
-// "" if the model has neither.
+// MoveKind returns the kind of input that moves the focus and scrolls: navigate, or swipe on models without navigate.
+// It returns "" if the model has neither.
 func (m DeviceModel) MoveKind() string {
 	for _, kind := range []string{InputNavigate, InputSwipe} {
 		if m.HasInput(kind) {

@@ -14,8 +14,8 @@ type Hello struct {
 	App    AppInfo `json:"app"`
 	// Barrier declares that the app answers barrier frames.
 	Barrier bool `json:"barrier,omitempty"`
-	// Gateway declares that the app handles gateway.token frames. Other apps receive none, because older modules would
-	// pass the token on to the app as an event.
+	// Gateway declares that the app handles gateway.token frames. The service sends none to other apps, because older
+	// modules would pass the token to the app as an event.
 	Gateway bool `json:"gateway,omitempty"`
 	// Since requests the events and results after this cursor; nil requests none.
 	Since *int64 `json:"since,omitempty"`
@@ -83,21 +83,22 @@ type Welcome struct {
 	DeviceModel DeviceModel `json:"deviceModel"`
 	Link        string      `json:"link"`
 	LastSeq     int64       `json:"lastSeq"`
-	// Glasses is the current state of the glasses. If no glasses are attached, it is the state of the last glasses,
-	// or the initial state.
+	// Glasses is the current state of the glasses. Without attached glasses, it is the state of the last glasses, or
+	// the initial state.
 	Glasses AppState `json:"glasses"`
-	// Truncated reports that rows after the hello's since are no longer stored, because the event log keeps a limited
-	// number of rows for a limited time.
+	// Truncated reports that rows after the hello's since are no longer stored. The event log keeps a limited number of
+	// rows for a limited time.
 	Truncated bool `json:"truncated,omitempty"`
-	// Gateway is the AI gateway for the app's assistant; nil if there is none.
+	// Gateway is the AI gateway for the app's assistant; nil if it has none.
 	Gateway *Gateway `json:"gateway,omitempty"`
 }
 
 // Gateway is an AI gateway that an app calls. Never log Token.
 type Gateway struct {
-	// URL is the base URL of an OpenAI-compatible interface; it ends in /v1.
+	// URL is the base URL of an OpenAI-compatible interface. It ends in /v1.
 	URL string `json:"url"`
-	// Token is sent as a bearer token in each call to URL. It is valid for GatewayTokenLife or until the session ends.
+	// Token is sent as a bearer token in each call to URL. It is valid for GatewayTokenLife, but not beyond the end of
+	// the session.
 	Token string `json:"token"`
 }
 
@@ -111,15 +112,15 @@ const (
 // ToolCalled is the payload of assistant.tool_called.
 type ToolCalled struct {
 	Name string `json:"name"`
-	// Arguments are the arguments of the call if they are an object of at most MaxToolArguments and MaxNesting;
-	// otherwise null.
+	// Arguments are the arguments of the call if they are an object within MaxToolArguments and MaxNesting; otherwise
+	// null.
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// MaxToolArguments limits the arguments in a row, in bytes.
+// MaxToolArguments is the maximum length of the arguments in a row, in bytes.
 const MaxToolArguments = 4 << 10
 
-// NewToolCalled returns the payload for a call. arguments is JSON text.
+// NewToolCalled returns the payload for a call. arguments is JSON.
 func NewToolCalled(name, arguments string) ToolCalled {
 	var kept bytes.Buffer
 	if len(arguments) > MaxToolArguments || !strings.HasPrefix(strings.TrimSpace(arguments), "{") ||
@@ -141,16 +142,16 @@ type AssistantHeard struct {
 	AudioMs int64  `json:"audioMs"`
 }
 
-// AssistantSaid is the payload of assistant.said. AfterMs is the time from the request to the first sound or text,
-// AudioMs the length of the sound that was sent to the app.
+// AssistantSaid is the payload of assistant.said. AfterMs is the time from the request to the first sound or text.
+// AudioMs is the length of the sound that was sent to the app.
 type AssistantSaid struct {
 	Text    string `json:"text"`
 	AfterMs int64  `json:"afterMs"`
 	AudioMs int64  `json:"audioMs"`
 }
 
-// AssistantInterrupted is the payload of assistant.interrupted: the app truncated an answer of AudioMs to the PlayedMs
-// that the wearer heard.
+// AssistantInterrupted is the payload of assistant.interrupted. The app has truncated an answer of AudioMs to the
+// PlayedMs that the wearer heard.
 type AssistantInterrupted struct {
 	PlayedMs int64 `json:"playedMs"`
 	AudioMs  int64 `json:"audioMs"`
@@ -161,9 +162,9 @@ type AssistantEnded struct {
 	Reason string `json:"reason"`
 }
 
-// BarrierAnswer is the payload of an app's answer to barrier.
+// BarrierAnswer is the payload of an app's answer to a barrier.
 type BarrierAnswer struct {
-	// Calls is the number of gateway calls that the app is waiting for; nil if the app does not count them.
+	// Calls is the number of gateway calls for which the app is waiting; nil if the app does not count them.
 	Calls *int `json:"calls,omitempty"`
 }
 
@@ -174,15 +175,15 @@ type PageWelcome struct {
 	LastSeq     int64       `json:"lastSeq"`
 	// Display is the payload of the display.show in effect; null if the panel is clear.
 	Display json.RawMessage `json:"display"`
-	// Glasses is the initial state of the page's glasses; null if the service does not know it and the page keeps its
-	// own.
+	// Glasses is the initial state of the page's glasses. It is null if the service does not know the state, and the
+	// page then keeps its own.
 	Glasses *AppState `json:"glasses"`
 	// Truncated reports that rows after the page's cursor are no longer stored.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// Role is the payload of role. If a session has several pages, the newest acts as the glasses; the others only show
-// what the app sends and do not answer. When the newest detaches, the newest of the remaining pages takes over.
+// Role is the payload of role. If a session has several pages, the newest acts as the glasses. The others show what the
+// app sends, but do not answer. When the newest page detaches, the newest of the remaining pages takes over.
 type Role struct {
 	Active bool `json:"active"`
 }
@@ -199,7 +200,7 @@ type DeviceChange struct {
 	DeviceModel DeviceModel `json:"deviceModel"`
 }
 
-// Ack is the payload of ack: the frame with this ID and kind is row Seq of the log.
+// Ack is the payload of ack. The frame with this ID and kind is row Seq of the log.
 type Ack struct {
 	ID   string `json:"id"`
 	Kind string `json:"kind"`

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Result is the payload of result: either OK with the data requested by the command, or Error. Unknown fields are
-// preserved when a result is relayed.
+// Result is the payload of result. It contains either OK with the data requested by the command, or Error. Unknown
+// fields are preserved when a result is relayed.
 type Result struct {
 	OK    bool   `json:"ok,omitempty"`
 	Error *Error `json:"error,omitempty"`
@@ -18,39 +18,39 @@ type Result struct {
 	// State and View are set in the results of control frames (sim.*).
 	State *State `json:"state,omitempty"`
 	View  *View  `json:"view,omitempty"`
-	// Unconfirmed is the reason why the panel may not show View: real glasses have not confirmed the picture, or a
-	// slow panel is still drawing it. It is omitted once the panel shows View.
+	// Unconfirmed explains why the panel may not show View: real glasses have not confirmed the picture, or a slow
+	// panel is still drawing it. It is empty once the panel shows View.
 	Unconfirmed string `json:"unconfirmed,omitempty"`
 	// Confirmed is the view that the panel shows while the picture of View is being sent; nil if it is unknown.
 	Confirmed *View `json:"confirmed,omitempty"`
 	// Clock is set in the result of sim.advance.
 	Clock *Clock `json:"clock,omitempty"`
-	// Findings lists the parts of a display.show that the wearer cannot see or reach on this model, at most MaxFindings.
-	// MoreFindings counts further ones.
+	// Findings lists the parts of a display.show that the wearer cannot see or reach on this model, at most
+	// MaxFindings. MoreFindings is the number of further ones.
 	Findings     []Finding `json:"findings,omitempty"`
 	MoreFindings int       `json:"moreFindings,omitempty"`
 	// Superseded reports that a later change of the panel replaced this one before real glasses could show it.
 	Superseded bool `json:"superseded,omitempty"`
 	// LateMs is how late the command reached the glasses because of faults, a lossy link or an earlier late command.
-	// Faults are the injected faults that applied to it. Both are for readers of the log. Apps must not depend on
+	// Faults lists the injected faults that applied to it. Both are for readers of the log. Apps must not depend on
 	// them, because real glasses send neither.
 	LateMs int64   `json:"lateMs,omitempty"`
 	Faults []Fault `json:"faults,omitempty"`
 }
 
-// MaxFindings limits the findings in a result.
+// MaxFindings is the maximum number of findings in a result.
 const MaxFindings = 20
 
 // Finding is a part of a tree that does not fit the device model at any scroll position.
 type Finding struct {
 	// Kind is one of the Finding constants.
 	Kind string `json:"kind"`
-	// Path is the path of the node in its tree, e.g. tree.children[0]. ID is its ID, if it has one.
+	// Path is the path of the node in its tree, e.g. tree.children[0]. ID is the node's ID, if it has one.
 	Path string `json:"path"`
 	ID   string `json:"id,omitempty"`
 	// Text is the node's text, or the alt of an image.
 	Text string `json:"text,omitempty"`
-	// Missing lists the characters of a missing_glyph, e.g. "ሀ U+1200 ETHIOPIC SYLLABLE HA"; pages omit the names.
+	// Missing lists the characters of a missing_glyph, e.g. "ሀ U+1200 ETHIOPIC SYLLABLE HA". Pages omit the names.
 	Missing string `json:"missing,omitempty"`
 }
 
@@ -69,7 +69,7 @@ func (f Finding) Message() string {
 	return fmt.Sprintf("%q (%s) %s", name, f.Path, words)
 }
 
-// The kinds of a Finding.
+// Kinds of a Finding.
 const (
 	FindingClipped      = "clipped"       // a text or an image is never completely on the panel
 	FindingCut          = "cut"           // a target is never completely on the panel
@@ -78,7 +78,7 @@ const (
 	FindingMissingGlyph = "missing_glyph" // no font has a character of a text, so the wearer sees a box
 )
 
-// Media describes a picture, a clip or a sound. Its bytes travel separately.
+// Media describes a picture, a clip or a sound, whose bytes are sent separately.
 type Media struct {
 	// SHA256 is the digest of the bytes in lower-case hex.
 	SHA256 string `json:"sha256"`
@@ -106,7 +106,8 @@ func ParseResult(payload []byte) (Result, error) {
 	return r, nil
 }
 
-// Codes of an Error. The first two refuse a frame, the third refuses a sim.input, and the others refuse a command.
+// Codes of an Error. The first two are for a refused frame, the third is for a refused sim.input, and the others are
+// for a refused command.
 const (
 	CodeBadFrame = "bad_frame"
 	CodeIDReused = "id_reused"

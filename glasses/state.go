@@ -4,7 +4,7 @@ package glasses
 // an event named after the changed field.
 type State struct {
 	Battery Battery `json:"battery"`
-	// Worn is false while the glasses are taken off; display and speech are then paused.
+	// Worn is false while the glasses are taken off. Display and speech are then paused.
 	Worn  bool   `json:"worn"`
 	Hinge string `json:"hinge"` // open or folded
 	// Thermal is nominal, warm or critical.
@@ -22,17 +22,17 @@ type State struct {
 	Running []string `json:"running"`
 	// Phrases lists the phrases of the app's latest phrases.announce.
 	Phrases []string `json:"phrases"`
-	// Faults lists the faults that still apply to commands.
+	// Faults lists the faults that apply to later commands.
 	Faults []Fault `json:"faults"`
 }
 
-// Battery is part of State and the payload of battery.
+// Battery is a part of State, and the payload of battery.
 type Battery struct {
 	Level    int  `json:"level"` // percent, 0 to 100
 	Charging bool `json:"charging"`
 }
 
-// The values of State and of the events that report its changes.
+// Values of State and of the events that report its changes.
 const (
 	HingeOpen   = "open"
 	HingeFolded = "folded"
@@ -87,10 +87,10 @@ func FreshState() State {
 	}
 }
 
-// IsDark reports whether the wearer sees nothing on the panel because the glasses are folded or not worn.
+// IsDark reports whether the wearer cannot see the panel because the glasses are folded or not worn.
 func (s State) IsDark() bool { return s.Hinge == HingeFolded || !s.Worn }
 
-// Seen returns the view that the wearer sees: v itself, or a clear panel while the glasses are dark.
+// Seen returns the view that the wearer sees: v, or a clear panel while the glasses are dark.
 func (s State) Seen(v View) View {
 	if s.IsDark() {
 		return View{Focus: -1}
@@ -98,8 +98,8 @@ func (s State) Seen(v View) View {
 	return v
 }
 
-// PanelClears reports whether a change of the link from one state to another clears the panel. While the link is
-// lost, the glasses keep their last picture, which cannot be changed; once the link is restored, the panel is clear.
+// PanelClears reports whether a change of the link from one state to another clears the panel. While the link is lost,
+// the glasses keep their last picture, which cannot be changed. When the link is restored, the panel is clear.
 func PanelClears(from, to string) bool { return from == LinkLost && to != LinkLost }
 
 // AppState is the part of State that an app needs when it attaches. The welcome contains it, and events report later
@@ -109,7 +109,7 @@ type AppState struct {
 	Worn    bool    `json:"worn"`
 	Hinge   string  `json:"hinge"`
 	Thermal string  `json:"thermal"`
-	// Link is connected, lossy or lost; LinkDisconnected while no glasses are attached.
+	// Link is connected, lossy, lost, or LinkDisconnected while no glasses are attached.
 	Link  string `json:"link"`
 	Route string `json:"route"`
 	Call  bool   `json:"call"`
@@ -122,7 +122,7 @@ type AppState struct {
 }
 
 // ForApp returns the part of the state for an app's welcome. link is the state of the connection as reported to the
-// app; clock is the session's clock.
+// app. clock is the session's clock.
 func (s State) ForApp(link, clock string) AppState {
 	return AppState{
 		Battery: s.Battery, Worn: s.Worn, Hinge: s.Hinge, Thermal: s.Thermal, Link: link, Route: s.Route, Call: s.Call,
@@ -130,7 +130,7 @@ func (s State) ForApp(link, clock string) AppState {
 	}
 }
 
-// Patch returns g as a patch. It omits a missing connection, which is not a state of the glasses.
+// Patch returns g as a patch. It omits a missing connection, because that is not a state of the glasses.
 func (g AppState) Patch() StatePatch {
 	p := StatePatch{
 		Battery: &g.Battery, Worn: &g.Worn, Hinge: &g.Hinge, Thermal: &g.Thermal, Route: &g.Route, Call: &g.Call,
@@ -142,8 +142,8 @@ func (g AppState) Patch() StatePatch {
 	return p
 }
 
-// Standing is the state that apps have set and that outlives a pair of glasses. When glasses attach, the service
-// restores it with a sim.standing that has this payload.
+// Standing is state that apps have set and that outlives a pair of glasses. When glasses attach, the service restores
+// it with a sim.standing that has this payload.
 type Standing struct {
 	// Phrases lists the phrases of the latest phrases.announce.
 	Phrases []string `json:"phrases"`
@@ -158,7 +158,7 @@ type View struct {
 	Tree *Node `json:"tree"`
 	// Focus is the index of the focused target in drawing order; -1 if there is none.
 	Focus int `json:"focus"`
-	// Scroll is how far the content is scrolled, in panel pixels; with paginate it is a multiple of the page.
+	// Scroll is how far the content is scrolled, in panel pixels. With paginate it is a multiple of the page.
 	Scroll int `json:"scroll"`
 }
 

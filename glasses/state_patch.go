@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Patched returns s with p applied, which must have been checked. The result shares unchanged maps and slices with s;
-// they must not be modified.
+// Patched returns s with p applied. p must have been checked. The result shares unchanged maps and slices with s; do
+// not modify them.
 func (s State) Patched(p StatePatch) State {
 	set(&s.Battery, p.Battery)
 	set(&s.Worn, p.Worn)
@@ -34,8 +34,8 @@ func set[T any](to, value *T) {
 	}
 }
 
-// AfterEvent returns the state after an event of the glasses. ok is false, and after is s, if the event does not
-// concern the state or its payload is invalid.
+// AfterEvent returns the state after an event of the glasses. If the event does not concern the state or its payload is
+// invalid, ok is false and after is s.
 func (s State) AfterEvent(typ string, payload []byte) (after State, ok bool) {
 	var p StatePatch
 	read := patchReaders[typ]

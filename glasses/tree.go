@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// Types of nodes in a display tree. A node of unknown type is kept and drawn as an empty box.
+// Types of nodes in a display tree. Nodes of an unknown type are kept and drawn as empty boxes.
 const (
 	NodeColumn   = "column"   // children from top to bottom
 	NodeRow      = "row"      // children side by side
@@ -27,7 +27,7 @@ const (
 	OverflowPaginate = "paginate"
 )
 
-// Text styles and alignments. The default style is body, the default alignment start.
+// Text styles and alignments. The default style is body, and the default alignment is start.
 const (
 	StyleLarge   = "large" // for a number or a word that must be readable at a glance
 	StyleTitle   = "title"
@@ -39,7 +39,7 @@ const (
 	AlignEnd    = "end"
 )
 
-// Directions of text. The default is auto: the direction of its first letter.
+// Directions of text. The default, auto, is the direction of the text's first letter.
 const (
 	DirectionAuto = "auto"
 	DirectionLTR  = "ltr"
@@ -49,7 +49,7 @@ const (
 // Styles returns the text styles from the largest to the smallest.
 func Styles() []string { return []string{StyleLarge, StyleTitle, StyleBody, StyleCaption} }
 
-// Node is one node of a display tree. Lengths are in panel pixels. Every field except Type is optional; fields that a
+// Node is one node of a display tree. Lengths are in panel pixels. All fields except Type are optional. Fields that a
 // type does not use are ignored.
 type Node struct {
 	Type string `json:"type"`
@@ -59,13 +59,13 @@ type Node struct {
 	Text     string `json:"text,omitempty"`
 	Style    string `json:"style,omitempty"`
 	Align    string `json:"align,omitempty"` // of text, and of children across the axis of their column or row
-	// Language is a BCP 47 tag for the texts of the node and its descendants. Han characters have different forms in
-	// Chinese, Japanese and Korean.
+	// Language is a BCP 47 tag for the texts of the node and its descendants. It matters for Han characters, whose
+	// forms differ between Chinese, Japanese and Korean.
 	Language string `json:"language,omitempty"`
-	// Direction is the direction of the text. On other nodes it applies to rows, lists, alignment and progress,
-	// including those of descendants.
+	// Direction is the direction of the text. On other nodes it applies to rows, lists, alignment and progress, also in
+	// descendants.
 	Direction string `json:"direction,omitempty"`
-	// Colour is #rrggbb, white by default. Panels with fewer colours show the nearest one; green panels show the
+	// Colour is #rrggbb; the default is white. Panels with fewer colours show the nearest one. Green panels show the
 	// brightness.
 	Colour   string `json:"colour,omitempty"`
 	Gap      int    `json:"gap,omitempty"`     // between children
@@ -79,7 +79,8 @@ type Node struct {
 	Alt   string `json:"alt,omitempty"`
 	Icon  string `json:"icon,omitempty"`
 	Value int    `json:"value,omitempty"` // of progress
-	// Focus is the ID of the target that is focused when the tree is shown. Only the root of a tree may have it.
+	// Focus is the ID of the target that is focused when the tree is shown. Only the root of a tree may have this
+	// field.
 	Focus string `json:"focus,omitempty"`
 }
 
@@ -103,7 +104,7 @@ func (n *Node) appendTargets(list []*Node, inList bool, depth int) []*Node {
 const (
 	MaxNodes     = 500
 	MaxTreeDepth = 32
-	MaxLength    = 4096 // of gap, padding, width, height; panel pixels
+	MaxLength    = 4096 // of gap, padding, width and height, in panel pixels
 	MaxGrow      = 100
 )
 
@@ -112,8 +113,8 @@ type Show struct {
 	Tree Node `json:"tree"`
 }
 
-// ParseShow decodes a display.show payload and checks the limits of the tree. On failure it returns an *Error with
-// code bad_payload that names the node by its path. ParseShow does not decode images.
+// ParseShow decodes a display.show payload and checks the limits of the tree. It does not decode images. On failure it
+// returns an *Error with code bad_payload that names the node by its path.
 func ParseShow(payload []byte) (Show, error) {
 	var s Show
 	if err := json.Unmarshal(payload, &s); err != nil {
@@ -202,7 +203,7 @@ func ParseColour(s string) (rgb [3]byte, ok bool) {
 	return rgb, err == nil
 }
 
-// enum is a field that must be empty or one of the allowed values.
+// enum is a field that must be empty or have one of the allowed values.
 type enum struct {
 	name, value string
 	allowed     []string

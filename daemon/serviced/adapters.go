@@ -12,8 +12,8 @@ import (
 	"github.com/service-dev/service/plugins/realdevice"
 )
 
-// adapters maps program names to the main functions of the shipped adapters. Each adapter runs in a process of its own,
-// but all of them are this one program file, because most of their code is the same.
+// adapters maps program names to the main functions of the shipped adapters. Each adapter runs in its own process, but
+// all of them share this program file, because most of their code is the same.
 var adapters = map[string]func(){
 	programpath.AdapterPrefix + "backendhttp":  backendhttp.Main,
 	programpath.AdapterPrefix + "backendlocal": backendlocal.Main,
@@ -22,8 +22,8 @@ var adapters = map[string]func(){
 	programpath.AdapterPrefix + "realdevice":   realdevice.Main,
 }
 
-// adapterOf returns the main function of the adapter with a program name, or nil if this build does not contain it.
-// isAdapter reports whether the name is an adapter's at all.
+// adapterOf returns the main function of the adapter with a program name, or nil if this build does not contain that
+// adapter. isAdapter reports whether the name is the name of an adapter.
 func adapterOf(argv0 string) (adapter func(), isAdapter bool) {
 	name := strings.TrimSuffix(filepath.Base(argv0), ".exe")
 	return adapters[name], strings.HasPrefix(name, programpath.AdapterPrefix)

@@ -47,7 +47,7 @@ func main() {
 	os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// Main runs one command and returns its exit code: 0 for success, 1 for a failure, 2 for wrong usage or an unusable
+// Main runs one command and returns its exit code: 0 for success, 1 for a failure, 2 for incorrect usage or an unusable
 // config.yaml.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
@@ -94,7 +94,7 @@ func run(managed bool, stderr io.Writer) int {
 	return exit(err, stderr)
 }
 
-// unbounded reports whether w is a plain file, such as launchd's log, that is never rotated.
+// unbounded reports whether w is a plain file that is never rotated, such as launchd's log.
 func unbounded(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

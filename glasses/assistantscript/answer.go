@@ -15,7 +15,7 @@ import (
 type Answer struct {
 	// Delay is how long the response takes on the session's clock.
 	Delay time.Duration
-	// Failure is set if the response is an error; the other fields are then empty.
+	// Failure is set if the response is an error. The other fields are then empty.
 	Failure *Failure
 	Text    string
 	Calls   []Call
@@ -30,8 +30,7 @@ type Call struct {
 	Arguments string
 }
 
-// Usage counts tokens. It counts four bytes of text as one token, because a script has no
-// tokenizer.
+// Usage counts tokens. Four bytes of text count as one token, because a script has no tokenizer.
 type Usage struct {
 	In    int `json:"prompt_tokens"`
 	Out   int `json:"completion_tokens"`
@@ -94,7 +93,7 @@ func (a *Answer) finishReason() string {
 	return "stop"
 }
 
-// The JSON objects of the chat completions interface.
+// JSON objects of the chat completions interface.
 type (
 	completion struct {
 		ID      string   `json:"id"`
@@ -146,8 +145,7 @@ type (
 	}
 )
 
-// Completion returns the whole answer as a chat.completion with this ID. created is the creation time as a Unix time
-// in seconds.
+// Completion returns the whole answer as a chat.completion with this ID. created is a Unix time in seconds.
 func (a *Answer) Completion(id string, created int64) []byte {
 	m := message{Role: "assistant"}
 	if a.Text != "" {
@@ -161,8 +159,8 @@ func (a *Answer) Completion(id string, created int64) []byte {
 		Choices: []choice{{Message: m, FinishReason: a.finishReason()}}})
 }
 
-// Events returns the answer as a stream of chat.completion.chunk events, each followed by its blank line. Text is
-// sent word by word, and each tool call in two parts.
+// Events returns the answer as a stream of chat.completion.chunk events, each followed by a blank line. Text is sent
+// word by word, and each tool call in two parts.
 func (a *Answer) Events(id string, created int64, includeUsage bool) [][]byte {
 	var events [][]byte
 	send := func(choices []chunkChoice, usage *Usage) {
@@ -189,8 +187,8 @@ func (a *Answer) Events(id string, created int64, includeUsage bool) [][]byte {
 	return append(events, []byte("data: [DONE]\n\n"))
 }
 
-// encode returns v as JSON. v must be of a type of this package, so encoding cannot fail. It does not escape
-// characters for HTML, because that could make a script exceed its size limit.
+// encode returns v as JSON. v must have a type of this package, so encoding cannot fail. Characters are not escaped for
+// HTML, because that could make a script exceed its size limit.
 func encode(v any) []byte {
 	var data bytes.Buffer
 	e := json.NewEncoder(&data)

@@ -14,19 +14,19 @@ import (
 
 // Limits of a conversation.
 const (
-	maxItems = 1000 // the oldest are forgotten first
-	// MaxEvent is the length of a client event in bytes.
+	maxItems = 1000 // the oldest are removed first
+	// MaxEvent is the maximum length of a client event, in bytes.
 	MaxEvent = 4 << 20
 )
 
-// Conversation answers an app with a script as a realtime model would: it handles the client events of OpenAI's
-// Realtime API and sends the server events, with text and with sound (see voiceOf). The caller passes the time, in
+// Conversation answers an app with a script, as a realtime model would. It handles the client events of OpenAI's
+// Realtime API and sends the server events, with text and sound (see voiceOf). The caller passes the time, in
 // milliseconds on the session's clock, and calls Advance when Due is reached. A Conversation is not safe for concurrent
 // use.
 type Conversation struct {
 	o        ConversationOptions
 	nowMs    int64
-	ids      int // IDs that were assigned
+	ids      int // number of assigned IDs
 	settings settings
 	items    []*item
 	calls    int // function calls in the conversation
@@ -34,13 +34,13 @@ type Conversation struct {
 	response *response // in progress, or nil
 }
 
-// ConversationOptions configure a Conversation.
+// ConversationOptions configures a Conversation.
 type ConversationOptions struct {
 	Script *Script
-	// Rate is the number of samples per second of sound in both directions, 16000 or 24000.
+	// Rate is the sample rate of sound in both directions, 16000 or 24000 Hz.
 	Rate int
-	// Send sends a server event to the app. Log appends a row to the session's event log: the payload of a type such as
-	// glasses.RowToolCalled, before the app receives the event.
+	// Send sends a server event to the app. Log appends a row to the session's event log, before the app receives the
+	// event. The row has a type such as glasses.RowToolCalled.
 	Send func(event []byte)
 	Log  func(row string, payload any)
 }
@@ -55,7 +55,7 @@ type item struct {
 	Content []part `json:"content,omitempty"`
 	CallID  string `json:"call_id,omitempty"`
 	Name    string `json:"name,omitempty"`
-	// Arguments belongs to a function call, Output to its result.
+	// Arguments is set for a function call, Output for its result.
 	Arguments string `json:"arguments,omitempty"`
 	Output    string `json:"output,omitempty"`
 
@@ -74,7 +74,7 @@ type clientEvent struct {
 	EventID string         `json:"event_id"`
 	Session jsontext.Value `json:"session"`
 	Audio   []byte         `json:"audio"`
-	// Transcript contains the words that end in this sound, from a microphone fixture.
+	// Transcript contains the words that end in this sound, which is from a microphone fixture.
 	Transcript string         `json:"transcript"`
 	Item       *item          `json:"item"`
 	ItemID     string         `json:"item_id"`
@@ -83,7 +83,7 @@ type clientEvent struct {
 	Response   *responseBegin `json:"response"`
 }
 
-// responseBegin contains the settings of one response that differ from the session's.
+// responseBegin contains the settings of a response that differ from the session's.
 type responseBegin struct {
 	Conversation string         `json:"conversation"`
 	Input        jsontext.Value `json:"input"`
@@ -100,7 +100,7 @@ func NewConversation(o ConversationOptions, nowMs int64) *Conversation {
 	return c
 }
 
-// fields are the fields of a server event without type and event_id.
+// fields contains the fields of a server event, except type and event_id.
 type fields map[string]any
 
 func (c *Conversation) send(kind string, f fields) {
@@ -113,7 +113,7 @@ func (c *Conversation) newID(prefix string) string {
 	return fmt.Sprintf("%s_%d", prefix, c.ids)
 }
 
-// fail sends an error event about the client event with this ID.
+// fail sends an error event about the client event with the ID eventID.
 func (c *Conversation) fail(eventID string, f *Failure) {
 	detail := fields{"type": f.Type, "code": f.Code, "message": f.Message, "param": nil, "event_id": nil}
 	if f.Param != "" {
@@ -125,7 +125,7 @@ func (c *Conversation) fail(eventID string, f *Failure) {
 	c.send("error", fields{"error": detail})
 }
 
-// Receive handles a client event. An event that it cannot handle is answered with an error event.
+// Receive handles a client event. It answers an event that it cannot handle with an error event.
 func (c *Conversation) Receive(nowMs int64, data []byte) {
 	c.Advance(nowMs)
 	var e clientEvent
@@ -200,14 +200,14 @@ func (c *Conversation) createItem(i *item) *Failure {
 	return nil
 }
 
-// add appends a complete item and announces it.
+// add appends a complete item and sends the events that announce it.
 func (c *Conversation) add(i *item) {
 	previous := c.append(i)
 	c.send("conversation.item.added", fields{"item": i, "previous_item_id": previous})
 	c.send("conversation.item.done", fields{"item": i, "previous_item_id": previous})
 }
 
-// append appends an item and returns the ID of the item before it, or nil.
+// append appends an item and returns the ID of the item before it, or nil if there is none.
 func (c *Conversation) append(i *item) (previous any) {
 	i.Object = "realtime.item"
 	if n := len(c.items); n > 0 {
@@ -241,7 +241,7 @@ func (c *Conversation) withItem(id string, f func(*item)) *Failure {
 	return nil
 }
 
-// toolOf returns the name of the function that a call ID belongs to, or "".
+// toolOf returns the name of the function that a call ID refers to, or "" if the ID is unknown.
 func (c *Conversation) toolOf(callID string) string {
 	for _, i := range c.items {
 		if i.Type == "function_call" && i.CallID == callID {
@@ -267,7 +267,7 @@ func (c *Conversation) truncate(id string, endMs int64) *Failure {
 	return nil
 }
 
-// request returns what a script's rules examine.
+// request returns the request that the script's rules examine.
 func (c *Conversation) request(tools []string) (*Request, *Failure) {
 	r := &Request{Model: Model, tools: tools, toolCalls: c.calls}
 	last := (*item)(nil)

@@ -8,22 +8,22 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// How a conversation recognises speech: a frame of frameMs is loud if its mean amplitude is at least loudness. The
-// default microphone of simulated glasses is a quieter tone.
+// Parameters of speech recognition. A frame of frameMs is loud if its mean amplitude is at least loudness. The default
+// microphone of simulated glasses is a quieter tone.
 const (
 	frameMs  = 20
 	loudness = 2000
 )
 
-// listener holds the input that is not committed yet.
+// listener holds the input that has not been committed yet.
 type listener struct {
 	rate int64
 	rest []byte // less than a frame
 
 	samples   int64    // received in the conversation
 	pending   int64    // samples since the last commit or clear
-	words     []string // heard since then
-	itemID    string   // of the speech in progress, or ""
+	words     []string // heard since the last commit or clear
+	itemID    string   // of the speech in progress; empty if there is none
 	silenceMs int64    // since the speech's last loud frame
 }
 
@@ -33,7 +33,7 @@ func (l *listener) clear() {
 	*l = listener{rate: l.rate, samples: l.samples}
 }
 
-// listen handles sound from the microphone, and detects turns unless the app commits its input itself.
+// listen handles sound from the microphone. It detects turns unless the app commits its input itself.
 func (c *Conversation) listen(pcm []byte, transcript string) *Failure {
 	if len(pcm) == 0 || len(pcm)%2 != 0 {
 		return invalid(problem.CodeInvalidValue, "audio", "audio must be 16-bit samples in base64")
@@ -93,7 +93,7 @@ func (c *Conversation) detectTurn(loud bool) {
 	}
 }
 
-// commit ends the user's turn because the app says so.
+// commit ends the user's turn at the app's request.
 func (c *Conversation) commit() *Failure {
 	if c.listener.pending*1000 < 100*c.listener.rate {
 		return invalid("input_audio_buffer_commit_empty", "", "the input has less than 100 ms of sound")
@@ -102,7 +102,7 @@ func (c *Conversation) commit() *Failure {
 	return nil
 }
 
-// commitSpeech makes the input a message of the user.
+// commitSpeech turns the input into a message of the user.
 func (c *Conversation) commitSpeech() {
 	l := &c.listener
 	if l.itemID == "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// How a response is spoken. The first part is sent at once, as fast as a model generates it, and the rest in parts, so
-// that a long response can be interrupted while it is generated.
+// Parameters of spoken responses. The first part is sent at once, as fast as a model generates it. The rest is sent in
+// parts, so that a long response can be interrupted while it is generated.
 const (
 	firstPartMs = 10_000
 	nextPartMs  = 5000
@@ -25,15 +25,15 @@ type response struct {
 	dueMs   int64 // when the next part is sent
 	begun   bool  // the delay has passed
 	afterMs int64 // the delay
-	message *item // the message, once it began; nil if there is none
+	message *item // the message, after it has begun; nil if there is none
 	voice   voice
 	sentMs  int64
-	words   []string // of the transcript, not sent yet
+	words   []string // words of the transcript that have not been sent yet
 	saidEnd int64    // where the last sent word ends, in ms of sound
-	output  []*item  // complete
+	output  []*item  // complete items
 }
 
-// createResponse begins a response to the conversation.
+// createResponse begins a response in the conversation.
 func (c *Conversation) createResponse(given *responseBegin) *Failure {
 	if c.response != nil {
 		return invalid("conversation_already_has_active_response", "", "response %s is in progress", c.response.id)
@@ -72,7 +72,8 @@ func (c *Conversation) createResponse(given *responseBegin) *Failure {
 	return nil
 }
 
-// Due returns when Advance has something to send, in milliseconds on the session's clock.
+// Due returns when Advance must be called next, in milliseconds on the session's clock. ok is false if no event is
+// scheduled.
 func (c *Conversation) Due() (ms int64, ok bool) {
 	if c.response == nil {
 		return 0, false
@@ -80,7 +81,7 @@ func (c *Conversation) Due() (ms int64, ok bool) {
 	return c.response.dueMs, true
 }
 
-// Advance sends what is due.
+// Advance sends the events that are due.
 func (c *Conversation) Advance(nowMs int64) {
 	for c.response != nil && c.response.dueMs <= nowMs {
 		c.nowMs = max(c.nowMs, c.response.dueMs)
@@ -144,7 +145,7 @@ func (c *Conversation) beginMessage(r *response) {
 	r.voice = voiceOf(r.answer.Text, c.o.Rate)
 }
 
-// speakPart sends the next part of the sound, each word of the transcript before its sound. It reports whether the
+// speakPart sends the next part of the sound, and each word of the transcript before its sound. It reports whether the
 // message is complete.
 func (c *Conversation) speakPart(r *response) bool {
 	end := r.sentMs + nextPartMs
@@ -167,7 +168,7 @@ func (c *Conversation) speakPart(r *response) bool {
 	return r.sentMs == r.voice.ms()
 }
 
-// endMessage sends the end of the message. status is completed or incomplete.
+// endMessage sends the events that end a message. status is completed or incomplete.
 func (c *Conversation) endMessage(r *response, status string) {
 	said := strings.TrimSuffix(r.answer.Text, strings.Join(r.words, ""))
 	m := r.message
@@ -214,7 +215,7 @@ func (c *Conversation) cancelResponse(reason string) {
 	r := c.response
 	c.response = nil
 	if r.answer.Failure != nil {
-		return // the app does not know of it
+		return // the app has not seen it
 	}
 	if r.message != nil {
 		c.endMessage(r, "incomplete")
@@ -222,7 +223,7 @@ func (c *Conversation) cancelResponse(reason string) {
 	c.send("response.done", fields{"response": c.describe(r, "cancelled", fields{"type": "cancelled", "reason": reason})})
 }
 
-// describe returns a response as the app sees it.
+// describe returns a response in the form that the app sees.
 func (c *Conversation) describe(r *response, status string, details any) fields {
 	output := r.output
 	if output == nil {
@@ -233,7 +234,7 @@ func (c *Conversation) describe(r *response, status string, details any) fields 
 	if status == "in_progress" {
 		return f
 	}
-	audio := r.sentMs / 50 // 20 tokens for a second
+	audio := r.sentMs / 50 // 20 tokens per second
 	text := int64(r.answer.Usage.Out)
 	in := int64(r.answer.Usage.In)
 	f["usage"] = fields{"total_tokens": in + text + audio, "input_tokens": in, "output_tokens": text + audio,

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// settings are the settings of a realtime session that scripts use. The others are accepted and ignored.
+// settings contains the settings of a realtime session that scripts use. Other settings are accepted and ignored.
 type settings struct {
 	Type       string         `json:"type"` // realtime
 	Object     string         `json:"object"`
@@ -54,7 +54,7 @@ func defaultTurnDetection() *turnDetection {
 	return &turnDetection{Type: "server_vad", PrefixMs: 300, SilenceMs: 500, Create: true, Interrupt: true}
 }
 
-// UnmarshalJSON fills in the defaults of missing fields.
+// UnmarshalJSON decodes the settings and fills in the defaults of missing fields.
 func (t *turnDetection) UnmarshalJSON(data []byte) error {
 	type plain turnDetection
 	p := plain(*defaultTurnDetection())
@@ -73,7 +73,7 @@ func defaultSettings(rate int) settings {
 	return s
 }
 
-// describe returns the settings as the app sees them.
+// describe returns the settings in the form that the app sees.
 func (s settings) describe() jsontext.Value {
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s settings) describe() jsontext.Value {
 	return data
 }
 
-// updateSession changes the fields that an app passed.
+// updateSession changes the settings that an app passed.
 func (c *Conversation) updateSession(given jsontext.Value) *Failure {
 	var s settings // a copy, because decoding reuses memory
 	if err := json.Unmarshal(c.settings.describe(), &s); err != nil {

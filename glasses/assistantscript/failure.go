@@ -7,21 +7,21 @@ import (
 	"slices"
 )
 
-// Failure is an error response, with a status other than 200.
+// Failure is an error response. Its status is not 200.
 type Failure struct {
 	Status int
 	// Type and Code are the fields of the interface's error object.
 	Type, Code, Message string
 	// Param is the invalid field of the request, if any.
 	Param string
-	// RetryAfter is in seconds, or 0 if a later retry does not help.
+	// RetryAfter is the number of seconds after which to retry, or 0 if a retry does not help.
 	RetryAfter int
 }
 
 // Error returns the message.
 func (f *Failure) Error() string { return f.Message }
 
-// refusals maps the gateway error codes that a script may use to the rest of the gateway's error response.
+// refusals maps the gateway's error codes that a script may use to the rest of the gateway's error response.
 var refusals = map[string]Failure{
 	"no_credit": {Status: http.StatusPaymentRequired, Type: "insufficient_quota",
 		Message: "the account has too little credit for this call"},

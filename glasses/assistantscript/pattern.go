@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// patternCost returns the approximate number of instructions that a pattern compiles to once its repetitions are
-// expanded. It does not expand them, because a few characters can expand to millions of instructions.
+// patternCost returns the approximate number of instructions to which a pattern compiles, including its repetitions. It
+// does not expand the repetitions, because a few characters can expand to millions of instructions.
 func patternCost(pattern string) (int, error) {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {

@@ -22,16 +22,16 @@ const (
 var ErrNoModel = &Failure{Status: http.StatusNotFound, Type: "not_found_error", Code: "model_not_found", Param: "model",
 	Message: "there is no such model: ask for assistant or script"}
 
-// Request holds the fields that a script reads from the body of POST /v1/chat/completions.
+// Request contains the fields that a script reads from the body of POST /v1/chat/completions.
 type Request struct {
 	Model string
-	// Stream requests chunks; IncludeUsage requests a final chunk with the usage.
+	// Stream requests chunks. IncludeUsage requests a final chunk with the usage.
 	Stream, IncludeUsage bool
 
 	text       string // text of the last message
-	toolResult string // name of the tool that returned the last message; empty for a user message
+	toolResult string // name of the tool whose result the last message is; empty for a user message
 	tools      []string
-	toolCalls  int // in the conversation
+	toolCalls  int // number of tool calls in the conversation
 	bytes      int // length of all texts of the conversation
 }
 

@@ -1,7 +1,7 @@
-// Package assistantscript answers chat requests of apps with a script instead of a model, so that app tests are free
-// and deterministic. A script is a JSON file with rules; the first rule that matches the end of the conversation
-// determines the answer. The package parses scripts and requests and formats answers as in /v1/chat/completions; it
-// is independent of files, HTTP and time.
+// Package assistantscript answers chat requests of apps with a script instead of a model, so that tests of apps are
+// free and deterministic. A script is a JSON file with rules. The first rule that matches the end of the conversation
+// determines the answer. The package parses scripts and requests and formats answers as in /v1/chat/completions. It is
+// independent of files, HTTP and time.
 package assistantscript
 
 import (
@@ -23,9 +23,9 @@ const (
 	MaxDelay     = 60_000  // ms
 	maxContains  = 500     // characters
 	maxPattern   = 200     // characters per pattern
-	maxPatterns  = 2000    // instructions of all patterns together, which limits the time to match
+	maxPatterns  = 2000    // total instructions of all patterns, which bounds the time to match
 	maxText      = 8000    // characters per reply
-	maxMatched   = 4 << 10 // bytes of a message that conditions are matched against
+	maxMatched   = 4 << 10 // bytes of a message that conditions examine
 	toolName     = `^[a-zA-Z0-9_-]{1,64}$`
 	toolNameForm = "a name of 1 to 64 letters, digits, _ and -"
 )
@@ -41,13 +41,14 @@ type Rule struct {
 	Reply Reply `json:"reply"`
 }
 
-// When is a condition about the last message of a request. All of its fields must hold.
+// When is a condition on the last message of a request. All of its fields must hold.
 type When struct {
 	// Contains is text that the message must contain, ignoring case.
 	Contains string `json:"contains,omitempty"`
 	// Pattern is an RE2 regular expression that must match part of the message's text.
 	Pattern string `json:"pattern,omitempty"`
-	// ToolResult is the tool whose result the message must be. If it is empty, the message must be a user message.
+	// ToolResult is the name of a tool. The message must be that tool's result, or a user message if ToolResult is
+	// empty.
 	ToolResult string `json:"toolResult,omitempty"`
 	// Always matches every message and cannot be combined with the other fields.
 	Always bool `json:"always,omitempty"`
@@ -148,8 +149,8 @@ func Parse(data []byte) (*Script, error) {
 	return &s, nil
 }
 
-// Check checks the constraints that involve several fields, and prepares a script that was decoded elsewhere.
-// place is the path of its rules in the document. On failure it returns a *strictjson.Error.
+// Check prepares a script that was decoded elsewhere and checks the constraints that involve several fields. place is
+// the path of its rules in the document. On failure it returns a *strictjson.Error.
 func (s *Script) Check(place string) error {
 	refuse := func(at, message, want string) error {
 		return &strictjson.Error{Path: at, Message: message, Want: want, Example: ruleExample, Beyond: true}

@@ -7,10 +7,10 @@ import (
 	"github.com/service-dev/service/glasses/media"
 )
 
-// msPerCharacter is how long a character takes to say, as for speech.say.
+// msPerCharacter is how long it takes to speak a character, as for speech.say.
 const msPerCharacter = 60
 
-// voice is a text as sound: each character is a tone of its own, and spaces are silent. The sound depends only on the
+// voice is the sound of a text. Each character is a distinct tone, and spaces are silent. The sound depends only on the
 // text, so that tests can compare what was played.
 type voice struct {
 	text []rune
@@ -22,7 +22,7 @@ func voiceOf(text string, rate int) voice { return voice{[]rune(text), int64(rat
 // ms returns the length of the sound in milliseconds.
 func (v voice) ms() int64 { return msPerCharacter * int64(len(v.text)) }
 
-// pcm returns the sound between two times in milliseconds, as 16-bit little-endian samples.
+// pcm returns the sound from one time to another, both in milliseconds, as 16-bit little-endian samples.
 func (v voice) pcm(from, to int64) []byte {
 	first, end := from*v.rate/1000, to*v.rate/1000
 	out := make([]byte, 0, 2*(end-first))

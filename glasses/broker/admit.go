@@ -53,7 +53,7 @@ func badFrame(message string) *glasses.Error {
 }
 
 // Admit reads a text frame and checks that sender, either glasses.SenderApp or glasses.SenderGlasses, may send it. It
-// compacts the payload unless the frame belongs to a stream. On failure it returns a *glasses.Error and a frame with
+// compacts the payload unless the frame belongs to a stream. On failure it returns a *glasses.Error, and a frame with
 // the fields that could be read, so that the refusal can contain the frame's ID.
 func Admit(sender string, data []byte) (glasses.Frame, error) {
 	f, err := glasses.Parse(data)
@@ -66,7 +66,7 @@ func Admit(sender string, data []byte) (glasses.Frame, error) {
 	return f, err
 }
 
-// Allow returns a *glasses.Error if sender may not send frames of type typ as text.
+// Allow returns a *glasses.Error if sender may not send text frames of type typ.
 func Allow(sender, typ string) error {
 	if refusal := glasses.MaySend(sender, typ); refusal != nil {
 		return refusal
@@ -101,12 +101,11 @@ func compact(payload json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// streamTypes are the types of frames that arrive in large numbers.
+// streamTypes lists the types of frames that arrive in large numbers.
 var streamTypes = []string{glasses.TypeVideoFrame, glasses.TypeAudioChunk, glasses.TypeMotion, glasses.TypeMedia}
 
-// parsePlain reads a binary frame whose header has the common form
-// {"v":1,"type":...,"id":...,"at":...,"payload":{...}} without decoding the header. ok is false for every other frame,
-// whether valid or not.
+// parsePlain reads a binary frame whose header has the common form {"v":1,"type":...,"id":...,"at":...,"payload":{...}}
+// without decoding the header. ok is false for every other frame, valid or not.
 func parsePlain(data []byte) (f glasses.Frame, body []byte, ok bool) {
 	if len(data) < 2 || len(data) > glasses.MaxBinary {
 		return f, nil, false
@@ -147,8 +146,8 @@ func parsePlain(data []byte) (f glasses.Frame, body []byte, ok bool) {
 		return f, nil, false
 	}
 	f.At = int64(at)
-	// The rest must be exactly one object and the end of the frame. No other field may follow, in particular no
-	// second type.
+	// The rest must be exactly one object and the end of the frame. No other field may follow, particularly a second
+	// type.
 	f.Payload = bytes.TrimRight(payload[:len(payload)-1], " \t\r\n")
 	if f.Payload[0] != '{' || !json.Valid(f.Payload) || !json.Valid(header) || !utf8.Valid(header) ||
 		glasses.TooDeep(f.Payload) {

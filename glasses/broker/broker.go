@@ -12,13 +12,13 @@ import (
 // PeerID identifies a connection to a session's glasses. The host assigns the numbers.
 type PeerID int64
 
-// Nobody is the PeerID that means no connection.
+// Nobody is the PeerID for no connection.
 const Nobody PeerID = 0
 
 // Action is what a host must do with an Output.
 type Action int
 
-// The actions of a host.
+// Actions of a host.
 const (
 	// Refuse sends Data, an error frame, to the peer whose frame is being handled. Err is the reason.
 	Refuse Action = iota
@@ -29,7 +29,7 @@ const (
 	// Append adds Row to the event log. Unless the service itself sent Row, Append also acknowledges it to the sender
 	// of the frame being handled. If Row is a successful result, Answered is the command that it answers.
 	Append
-	// Acknowledge acknowledges Row, which an earlier frame has added to the log.
+	// Acknowledge acknowledges Row, which was added to the log for an earlier frame.
 	Acknowledge
 )
 
@@ -42,24 +42,24 @@ type Output struct {
 	Answered *Command
 }
 
-// CommandWait is how long a session waits for the glasses to answer. The glasses must answer within 10 s, with a
-// timeout error if necessary. The extra time lets their own answer reach the log before the session writes a
-// timeout.
+// CommandWait is how long a session waits for an answer of the glasses. The glasses must answer within 10 s, with a
+// timeout error if necessary. The extra time lets their own answer reach the log before the session writes a timeout.
 const CommandWait = 10_500 * time.Millisecond
 
-// maxPending is the maximum number of commands that wait for a result. Rates and deadlines do not suffice as a limit:
-// at 200 frames a second, sleeps of ten minutes and 64 KB each would occupy 16 GB; these occupy 128 MB. Apps that send
-// at that rate, after a burst of 400, do not reach the limit if the glasses answer within three seconds.
+// maxPending is the maximum number of commands that are waiting for a result. Rates and deadlines do not limit memory
+// enough: at 200 frames a second, sleeps of ten minutes and 64 KB each would occupy 16 GB, whereas 1024 of them occupy
+// at most 128 MB. Apps that send at that rate, after a burst of 400, do not reach the limit if the glasses answer
+// within three seconds.
 const maxPending = 1024
 
-// Options are the parameters of a Broker.
+// Options configures a Broker.
 type Options struct {
-	// Recent is how many frames the broker remembers to detect repeats. It treats a repeat of an older frame as
+	// Recent is how many frames the broker remembers to detect repetitions. A repetition of an older frame counts as
 	// new.
 	Recent int
-	// CommandWait is how long the glasses may take to answer, in addition to the duration of the command itself.
+	// CommandWait is how long the glasses may take to answer, in addition to the command's own duration.
 	CommandWait time.Duration
-	// NoGlasses is the message for commands that fail because no glasses are attached.
+	// NoGlasses is the error message for commands that fail because no glasses are attached.
 	NoGlasses string
 }
 
@@ -87,7 +87,7 @@ func (b *Broker) Restore(row glasses.Event, asked time.Time) (answered Command) 
 	b.recent.add(keyOf(row.Sender, row.ID, row.Kind), frame)
 	switch row.Kind {
 	case glasses.KindRequest:
-		b.add(row.ID, NewCommand(row.Type, row.Payload), asked) // a refused command has its result in the log too
+		b.add(row.ID, NewCommand(row.Type, row.Payload), asked) // the log also contains the result of a refused command
 	case glasses.KindResult:
 		answered = b.pending[row.ID]
 		delete(b.pending, row.ID)
@@ -95,8 +95,8 @@ func (b *Broker) Restore(row glasses.Event, asked time.Time) (answered Command) 
 	return answered
 }
 
-// Logged records the seq of an appended row. The broker acknowledges later repeats of the row's frame with it. A host
-// whose log detects repeats itself need not call it.
+// Logged records the seq of an appended row, with which the broker acknowledges later repetitions of the row's frame. A
+// host whose log detects repetitions itself need not call it.
 func (b *Broker) Logged(row glasses.Event) {
 	key := keyOf(row.Sender, row.ID, row.Kind)
 	if frame, known := b.recent.find(key); known {
@@ -112,8 +112,8 @@ func (b *Broker) Knows(sender string, f glasses.Frame) bool {
 }
 
 // FromApp handles an admitted frame from an app. player is the peer that acts as the glasses, or Nobody. raw is the
-// frame as received, which keeps fields unknown to this version; the caller must not modify it until the command has
-// a result.
+// frame as received, including fields unknown to this version. The caller must not modify raw until the command has a
+// result.
 func (b *Broker) FromApp(now time.Time, player PeerID, f glasses.Frame, raw []byte) []Output {
 	if out, isRepeat := b.repeat(now, glasses.SenderApp, f); isRepeat {
 		return out
@@ -137,8 +137,8 @@ func (b *Broker) FromApp(now time.Time, player PeerID, f glasses.Frame, raw []by
 	return append(out, Output{Action: ToGlasses, Data: raw})
 }
 
-// FromGlasses handles an admitted result or event from glasses. It accepts frames from the player, and results from
-// glasses that received the command before another peer became the player.
+// FromGlasses handles an admitted result or event from glasses. It accepts frames from the player. It also accepts
+// results from glasses that received the command before another peer became the player.
 func (b *Broker) FromGlasses(now time.Time, from, player PeerID, f glasses.Frame, raw []byte) []Output {
 	cmd, isPending := b.pending[f.ID]
 	isResult := f.Type == glasses.TypeResult
@@ -177,9 +177,9 @@ func (b *Broker) FromGlasses(now time.Time, from, player PeerID, f glasses.Frame
 	return append(out, Output{Action: Append, Row: row, Answered: answered})
 }
 
-// repeat reports whether the frame was sent before. It records a new frame; a repeat is acknowledged but not relayed.
-// The contents of results are not compared: after a change of glasses both pairs may answer, and the first answer
-// counts.
+// repeat reports whether the frame was sent before, and records a new frame. A repetition is acknowledged but not
+// relayed. The contents of results are not compared, because after a change of glasses both pairs may answer, and the
+// first answer counts.
 func (b *Broker) repeat(now time.Time, sender string, f glasses.Frame) (out []Output, isRepeat bool) {
 	kind, digest := glasses.KindOf(f.Type), b.recent.digest(f.Type, f.Payload)
 	key := keyOf(sender, f.ID, kind)
@@ -204,16 +204,16 @@ func refuse(now time.Time, id string, err error) []Output {
 	return []Output{{Action: Refuse, Data: ErrorFrame(now, id, err), Err: err}}
 }
 
-// ErrorFrame returns an error frame that refuses the frame with this ID. An err that is not a *glasses.Error
-// becomes bad_frame.
+// ErrorFrame returns an error frame that refuses the frame with this ID. An error that is not a *glasses.Error becomes
+// bad_frame.
 func ErrorFrame(now time.Time, id string, err error) []byte {
 	refusal := badFrame(err.Error())
 	_ = errors.As(err, &refusal)
 	return Encode(now, glasses.TypeError, id, refusal)
 }
 
-// Replay returns the frame for a row, with the row's seq, for an app that attaches with a cursor. It returns nil if
-// the row is not meant for apps.
+// Replay returns the frame for a row, with the row's seq, for an app that attaches with a cursor. It returns nil if the
+// row is not for apps.
 func Replay(row glasses.Event) []byte {
 	if row.Sender == glasses.SenderApp || row.Type != glasses.TypeResult && !glasses.FromGlasses(row.Type) {
 		return nil
@@ -223,7 +223,7 @@ func Replay(row glasses.Event) []byte {
 	})
 }
 
-// rowOf returns the event log row for a peer's frame.
+// rowOf returns the row of the event log for a peer's frame.
 func rowOf(now time.Time, sender string, f glasses.Frame) glasses.Event {
 	chip := glasses.ChipOf(f.Type)
 	if sender == glasses.SenderApp && !glasses.IsCommand(f.Type) {
@@ -233,18 +233,18 @@ func rowOf(now time.Time, sender string, f glasses.Frame) glasses.Event {
 		Sender: sender, Payload: f.Payload}
 }
 
-// ServiceRow returns a row for an event of the service itself. The row has no ID.
+// ServiceRow returns the row for an event of the service itself. The row has no ID.
 func ServiceRow(now time.Time, typ string, payload any) glasses.Event {
 	return glasses.Event{At: now.UnixMilli(), Kind: glasses.KindEvent, Chip: glasses.ChipOf(typ), Type: typ,
 		Sender: glasses.SenderService, Payload: Payload(payload)}
 }
 
-// Encode returns a text frame of the service itself. encoding/json must be able to encode payload.
+// Encode returns a text frame of the service itself. payload must be encodable as JSON.
 func Encode(now time.Time, typ, id string, payload any) []byte {
 	return Payload(glasses.Frame{V: glasses.Version, Type: typ, ID: id, At: now.UnixMilli(), Payload: Payload(payload)})
 }
 
-// Payload encodes v, a structure of this module, whose encoding cannot fail.
+// Payload encodes v, a structure of this module whose encoding cannot fail.
 func Payload(v any) json.RawMessage {
 	data, err := json.Marshal(v)
 	if err != nil {

@@ -9,12 +9,12 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// Command is a command without a result.
+// Command is a command that has no result yet.
 type Command struct {
 	Type    string
 	Payload json.RawMessage
-	// Value is the decoded Payload, see glasses.ParseCommand. It is nil for display.show, because a decoded tree takes
-	// many times the memory of its text, and for a malformed payload.
+	// Value is the decoded Payload (see glasses.ParseCommand). It is nil for a malformed payload, and for display.show,
+	// because a decoded tree takes many times the memory of its text.
 	Value any
 
 	deadline time.Time
@@ -41,7 +41,7 @@ func (b *Broker) Command(id string) (Command, bool) {
 	return c, ok
 }
 
-// NextDeadline returns the earliest deadline of a command; ok is false if none is pending.
+// NextDeadline returns the earliest deadline of a command. ok is false if no command is pending.
 func (b *Broker) NextDeadline() (deadline time.Time, ok bool) {
 	for _, c := range b.pending {
 		if !ok || c.deadline.Before(deadline) {
@@ -51,8 +51,8 @@ func (b *Broker) NextDeadline() (deadline time.Time, ok bool) {
 	return deadline, ok
 }
 
-// ExtendDeadlines restarts the deadline of every pending command, as if it were sent now. Hosts call it when the
-// glasses restart.
+// ExtendDeadlines restarts the deadline of every pending command, as if the command were sent now. Hosts call it when
+// the glasses restart.
 func (b *Broker) ExtendDeadlines(now time.Time) {
 	for id, c := range b.pending {
 		c.deadline = b.deadline(now, c.Value)
@@ -72,7 +72,7 @@ func (b *Broker) deadline(asked time.Time, value any) time.Time {
 	return deadline
 }
 
-// ExpireCommands fails the commands whose deadlines have passed with timeout, the earliest first.
+// ExpireCommands fails the commands whose deadlines have passed, the earliest first. Their error is timeout.
 func (b *Broker) ExpireCommands(now time.Time) (out []Output) {
 	for _, id := range b.byDeadline(func(c Command) bool { return !c.deadline.After(now) }) {
 		out = append(out, b.FailCommand(now, id, glasses.CodeTimeout, "the glasses did not answer in time")...)
@@ -80,8 +80,8 @@ func (b *Broker) ExpireCommands(now time.Time) (out []Output) {
 	return out
 }
 
-// GlassesGone answers every pending command, the earliest deadline first. Hosts call it after the last glasses
-// disconnected. Commands that fail get message as their error message.
+// GlassesGone answers every pending command, the earliest deadline first. Hosts call it after the last glasses have
+// disconnected. message is the error message of commands that fail.
 func (b *Broker) GlassesGone(now time.Time, message string) (out []Output) {
 	for _, id := range b.byDeadline(func(Command) bool { return true }) {
 		out = append(out, b.notConnected(now, id, message)...)
@@ -89,8 +89,8 @@ func (b *Broker) GlassesGone(now time.Time, message string) (out []Output) {
 	return out
 }
 
-// NotConnected answers a pending command when no glasses are attached: with ok if it changes only the standing state,
-// otherwise with not_connected.
+// NotConnected answers a pending command when no glasses are attached. The result is ok if the command changes only the
+// standing state, and not_connected otherwise.
 func (b *Broker) NotConnected(now time.Time, id string) []Output {
 	return b.notConnected(now, id, b.options.NoGlasses)
 }
@@ -126,8 +126,8 @@ func (b *Broker) answer(now time.Time, id string, result glasses.Result, chip st
 	}
 }
 
-// HandOver assigns the pending commands of left, which has disconnected, to next, and returns their frames in the order
-// in which the apps sent them. If left is Nobody, it hands over the commands that were restored from an earlier broker.
+// HandOver assigns the pending commands of left, which has disconnected, to next. It returns their frames in the order
+// in which the apps sent them. If left is Nobody, it hands over the commands restored from an earlier broker.
 func (b *Broker) HandOver(now time.Time, left, next PeerID) (frames [][]byte) {
 	ids := b.sorted(func(c Command) bool { return c.askedOf == left },
 		func(a, b Command) int { return cmp.Compare(a.order, b.order) })

@@ -1,7 +1,7 @@
 package broker
 
-// Bounds limits the frames queued for one peer. Stream frames have a limit of their own, separate from the frames
-// that must not be lost.
+// Bounds limits the frames queued for one peer. Stream frames have a separate limit, because they may be lost and other
+// frames may not.
 type Bounds struct {
 	Frames       int // number of frames that must not be lost
 	Bytes        int // total size of all frames
@@ -12,11 +12,11 @@ type Bounds struct {
 // Delivery is the outcome of queueing a frame for a peer.
 type Delivery int
 
-// The values of Delivery.
+// Values of Delivery.
 const (
 	Queued   Delivery = iota
 	Dropped           // a stream frame was dropped because the peer is behind
-	Overflow          // the peer is too far behind: close its connection; it attaches again with its cursor
+	Overflow          // the peer is too far behind: close its connection, and it attaches again with its cursor
 )
 
 // Parcel is a frame queued for a peer.
@@ -26,8 +26,8 @@ type Parcel interface {
 	IsStream() bool
 }
 
-// Outbox holds the frames that one peer has not received: queued frames and frames being written. It is not safe
-// for concurrent use.
+// Outbox holds the frames that one peer has not received, whether queued or being written. It is not safe for
+// concurrent use.
 type Outbox[P Parcel] struct {
 	bounds        *Bounds
 	queue         []P
@@ -36,10 +36,10 @@ type Outbox[P Parcel] struct {
 	streamBytes   int
 }
 
-// NewOutbox returns an empty outbox. Outboxes may share their bounds, which must not change.
+// NewOutbox returns an empty outbox. Several outboxes may share bounds, which must not change.
 func NewOutbox[P Parcel](bounds *Bounds) Outbox[P] { return Outbox[P]{bounds: bounds} }
 
-// Put queues a frame if the bounds allow it; an empty outbox accepts a frame of any size.
+// Put queues a frame if the bounds allow it. An empty outbox accepts a frame of any size.
 func (o *Outbox[P]) Put(p P) Delivery {
 	size := p.Size()
 	isFull := o.bytes > 0 && o.bytes+size > o.bounds.Bytes

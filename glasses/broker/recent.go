@@ -6,10 +6,10 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// frameKey identifies a frame in the same way as the log's uniqueness rule.
+// frameKey identifies a frame by the fields that are unique in the log.
 type frameKey struct{ sender, id, kind string }
 
-// keyOf returns a frame's key. Results with the same ID have the same key, whichever peer sends them.
+// keyOf returns a frame's key. Results with the same ID have the same key, regardless of the peer that sends them.
 func keyOf(sender, id, kind string) frameKey {
 	if kind == glasses.KindResult {
 		sender = ""
@@ -17,8 +17,8 @@ func keyOf(sender, id, kind string) frameKey {
 	return frameKey{sender, id, kind}
 }
 
-// sentFrame is the record of a sent frame: a digest of its content, which is 0 for frames from the service, and the
-// seq of its row if the host has reported one.
+// sentFrame is the record of a sent frame. It contains a digest of the frame's content, which is 0 for frames from the
+// service, and the seq of its row if the host has reported one.
 type sentFrame struct {
 	digest uint64
 	seq    int64
@@ -52,7 +52,7 @@ func (r *recentFrames) find(k frameKey) (sentFrame, bool) {
 	return known, ok
 }
 
-// add records a frame unless it is known, and removes the oldest frame if there are too many.
+// add records a frame unless it is known. It removes the oldest frame if there are too many.
 func (r *recentFrames) add(k frameKey, frame sentFrame) {
 	if _, known := r.known[k]; known {
 		return

@@ -2,11 +2,11 @@ package broker
 
 import "github.com/service-dev/service/glasses"
 
-// Phrases and transcription are standing state: they outlive the glasses that accepted them. Hosts store this state
-// and send it, as sim.standing, to glasses that attach later.
+// Phrases and transcription are standing state, which outlives the glasses that accepted it. Hosts store the state and
+// send it, as sim.standing, to glasses that attach later.
 
-// Standing returns the standing state after the command has succeeded, given the state before it.
-// It does not modify before.
+// Standing returns the standing state after the command has succeeded. before is the state before the command and is
+// not modified.
 func (c Command) Standing(before glasses.Standing) glasses.Standing {
 	switch p := c.Value.(type) {
 	case *glasses.Announce:

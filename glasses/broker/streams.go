@@ -19,7 +19,7 @@ type streamCount struct {
 	due time.Time
 }
 
-// NewStreamCounter returns a counter whose counts become due after every.
+// NewStreamCounter returns a counter whose counts become due after the interval every.
 func NewStreamCounter(every time.Duration) StreamCounter { return StreamCounter{every: every} }
 
 // Add counts a frame.
@@ -36,7 +36,7 @@ func (s *StreamCounter) Add(now time.Time, typ string, size int) {
 // IsRunning reports whether there are counts that have not been taken yet.
 func (s *StreamCounter) IsRunning() bool { return len(s.counts) > 0 }
 
-// NextDue returns when the next count is due; ok is false if there are no counts.
+// NextDue returns when the next count is due. ok is false if there are no counts.
 func (s *StreamCounter) NextDue() (due time.Time, ok bool) {
 	if len(s.counts) == 0 {
 		return due, false

@@ -1,6 +1,6 @@
-// Package conformance checks glasses against the protocol (PROTOCOL.md). Glasses here are any program that acts as
-// the glasses of a session, such as a phone app or an adapter. The package sends commands and control frames as apps
-// and the service do, and checks the answers rule by rule.
+// Package conformance checks glasses against the protocol (PROTOCOL.md). Here, glasses are any program that acts as the
+// glasses of a session, such as a phone app or an adapter. The package sends commands and control frames like apps and
+// the service, and checks the answers rule by rule.
 package conformance
 
 import (
@@ -16,14 +16,14 @@ import (
 	"github.com/service-dev/service/glasses/broker"
 )
 
-// answerTime is how long an answer may take: the glasses have 10 s (PROTOCOL.md, Errors).
+// answerTime is how long an answer may take. It exceeds the limit of 10 s for the glasses (PROTOCOL.md, Errors).
 const answerTime = 11 * time.Second
 
-// maxBytes limits the bytes that the glasses may send in one run, because most of them are kept in memory. Sound and
-// a picture need 2 MB.
+// maxBytes is the maximum number of bytes that the glasses may send in one run, because most of them are kept in
+// memory. Sound and a picture need 2 MB.
 const maxBytes = 64 << 20
 
-// messageCost is the number of bytes charged per message in addition to its size.
+// messageCost is the number of bytes charged for each message in addition to its size.
 const messageCost = 256
 
 // Line is the outcome of one rule.
@@ -31,7 +31,7 @@ type Line struct {
 	Name string `json:"name"`
 	// Section is the section of PROTOCOL.md that contains the rule.
 	Section string `json:"section"`
-	// Problem describes the violation; it is empty if the glasses passed.
+	// Problem describes the violation; empty if the glasses passed.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -52,7 +52,7 @@ type Conn interface {
 	Messages() <-chan Message
 }
 
-// Errors after which no further rule can be checked.
+// Errors after which no further rules can be checked.
 var (
 	errGone    = errors.New("the glasses closed the connection")
 	errTooMuch = fmt.Errorf("the glasses sent more than %d MB", maxBytes>>20)
@@ -64,8 +64,8 @@ type rule struct {
 	check         func(ctx context.Context, c *checker) error
 }
 
-// Check checks glasses of model, one rule after the other, and calls tell with each outcome. If ctx ends or the
-// connection is lost, it returns the error and the outcomes so far.
+// Check checks glasses of a model, one rule after another, and calls tell with each outcome. If ctx ends or the
+// connection is lost, Check returns the error and the outcomes so far.
 func Check(ctx context.Context, conn Conn, model glasses.DeviceModel, tell func(Line)) ([]Line, error) {
 	c := &checker{
 		conn: conn, model: model, sent: map[string]string{}, results: map[string]int{}, events: map[string]bool{},
@@ -93,8 +93,8 @@ type checker struct {
 	sent    map[string]string // types of commands and control frames, by id
 	results map[string]int    // number of results, by id
 	events  map[string]bool   // ids of events
-	broken  []string          // problems of frames of any type
-	doubled []string          // problems of results of any command
+	broken  []string          // problems of frames, of any type
+	doubled []string          // problems of results, of any command
 }
 
 // received is a frame from the glasses.
@@ -114,7 +114,7 @@ func (c *checker) send(ctx context.Context, typ string, payload any) (id string,
 	return id, nil
 }
 
-// receive waits for the next valid frame; ok is false when the time limit has passed.
+// receive waits for the next valid frame. ok is false when the time limit has passed.
 func (c *checker) receive(ctx context.Context, limit <-chan time.Time) (r received, ok bool, err error) {
 	for {
 		select {
@@ -224,7 +224,7 @@ func outcome(r glasses.Result) string {
 	return "neither ok nor an error"
 }
 
-// envelope reports the problems of all frames received.
+// envelope returns an error for the problems of all received frames.
 func envelope(_ context.Context, c *checker) error { return listed(c.broken) }
 
 func oneResult(_ context.Context, c *checker) error {
@@ -236,7 +236,7 @@ func oneResult(_ context.Context, c *checker) error {
 	return listed(c.doubled)
 }
 
-// listed returns an error with the first problem and the number of the others, or nil if there are none.
+// listed returns an error with the first problem and the number of other problems, or nil if there are none.
 func listed(problems []string) error {
 	if len(problems) == 0 {
 		return nil

@@ -159,8 +159,7 @@ func sleepLasts(ctx context.Context, c *checker) error {
 	return err
 }
 
-// askFor sends a frame, waits for its result and for the result of the frame other, and returns the
-// latter.
+// askFor sends a frame, waits for the results of that frame and of the frame with the ID other, and returns the latter.
 func (c *checker) askFor(ctx context.Context, typ string, payload any, other string) (glasses.Result, error) {
 	_, before, err := c.wantOK(ctx, typ, payload)
 	if err != nil {
@@ -191,7 +190,7 @@ func invalidPayloads(ctx context.Context, c *checker) error {
 		{glasses.TypeDisplayShow, map[string]any{}},
 		{glasses.TypeDisplayShow, map[string]any{"tree": map[string]any{"text": "a node without a type"}}},
 		{glasses.TypeSpeechSay, map[string]any{"text": 7}},
-		{glasses.TypeCameraPhoto, map[string]any{"width": 1}}, // before unsupported, on a model without a camera too
+		{glasses.TypeCameraPhoto, map[string]any{"width": 1}}, // bad_payload precedes unsupported, also on a model without a camera
 		{glasses.TypeClockCancel, map[string]any{}},
 	})
 }
@@ -215,7 +214,7 @@ func boundsAreKept(ctx context.Context, c *checker) error {
 	})
 }
 
-// strange is a type that does not exist in any protocol version. Glasses ignore or refuse it.
+// strange is a type that no protocol version defines. Glasses ignore or refuse it.
 const strange = "display.flip"
 
 func unknownType(ctx context.Context, c *checker) error {
@@ -266,7 +265,7 @@ func photoIsSent(ctx context.Context, c *checker) error {
 	return errors.New("no media frame came before the result of camera.photo")
 }
 
-// checkPicture returns an error unless the picture is a JPEG without metadata.
+// checkPicture returns an error if the picture is not a JPEG without metadata.
 func checkPicture(body []byte) error {
 	const widest = 1<<16 - 1 // maximum width of a JPEG
 	picture, err := media.JPEG(body, widest)
@@ -279,7 +278,7 @@ func checkPicture(body []byte) error {
 	return nil
 }
 
-// wantEvent checks that a control frame causes an event, before or after its result. The glasses may also refuse the
+// wantEvent checks that a control frame causes an event before or after its result. The glasses may also refuse the
 // frame as unsupported.
 func (c *checker) wantEvent(ctx context.Context, control string, payload any, event string) error {
 	r, before, err := c.ask(ctx, control, payload)

@@ -16,8 +16,8 @@ const (
 	sampleRate = 16000
 	chunkBytes = sampleRate / 10 * 2    // 100 ms of 16-bit sound
 	videoWidth = 320                    // pixels
-	streamTime = 5 * time.Second        // by when a started stream must send its first frame
-	quietTime  = 500 * time.Millisecond // how long a stopped stream is checked for further frames
+	streamTime = 5 * time.Second        // within which a started stream must send its first frame
+	quietTime  = 500 * time.Millisecond // how long to check that a stopped stream sends no more frames
 )
 
 // streamRules returns the rules for the streams of a model.

@@ -6,8 +6,8 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// The kinds of Ask. The host must eventually answer the first six through Answer; the others need no answer.
-// AskShow and AskDark are sent only with Options.Hardware, and at most one of them is outstanding at a time.
+// Kinds of Ask. The host must eventually answer the first six through Answer. The others need no answer. AskShow and
+// AskDark are sent only with Options.Hardware, and at most one of them is outstanding at a time.
 const (
 	AskPhoto = "photo" // a picture with Width
 	AskVideo = "video" // a clip of DurationMs at FPS and Width
@@ -34,14 +34,15 @@ type Ask struct {
 	Text       string `json:"text,omitempty"`
 	Language   string `json:"language,omitempty"`
 	Sound      string `json:"sound,omitempty"` // one of glasses.Sounds
-	Width      int    `json:"width,omitempty"` // maximum in pixels; the host scales a wider picture down
+	Width      int    `json:"width,omitempty"` // maximum in pixels; the host scales down a wider picture
 	FPS        int    `json:"fps,omitempty"`
 	SampleRate int    `json:"sampleRate,omitempty"` // Hz
 	DurationMs int64  `json:"durationMs,omitempty"`
 }
 
-// Material is the host's answer: a JPEG or PNG of at most MaxPixels; a clip (video/x-motion-jpeg: concatenated JPEGs);
-// or sound (16-bit little-endian PCM, one channel). Set only Bytes; the device derives the other fields from it.
+// Material is the host's answer: a JPEG or PNG of at most MaxPixels, a clip (video/x-motion-jpeg, which is concatenated
+// JPEGs), or sound (16-bit little-endian PCM, one channel). Set only Bytes; the device derives the other fields from
+// it.
 type Material struct {
 	Bytes         []byte
 	MIME          string
@@ -55,7 +56,7 @@ type ask struct {
 	answer func(Material, *glasses.Error)
 }
 
-// ask sends an Ask and passes its answer to answer.
+// ask sends an Ask. The host's answer is passed to answer.
 func (d *Device) ask(a Ask, owner any, answer func(Material, *glasses.Error)) {
 	d.tell(a)
 	d.asks = append(d.asks, ask{d.lastAsk, owner, answer})
@@ -73,8 +74,8 @@ func (d *Device) forget(owner any) {
 	d.asks = slices.DeleteFunc(d.asks, func(a ask) bool { return a.owner == owner })
 }
 
-// Answer passes the host's answer to the Ask with this ID: material, or an error. It ignores an answer that is no
-// longer expected.
+// Answer passes the host's answer to the Ask with this ID, which is material or an error. An answer that is no longer
+// expected is ignored.
 func (d *Device) Answer(now int64, id int, m Material, err *glasses.Error) {
 	d.Tick(now)
 	i := slices.IndexFunc(d.asks, func(a ask) bool { return a.id == id })

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// captureTimeout bounds, in ms, how long the host may take to deliver a picture, or a clip after its end.
+	// captureTimeout is how long the host may take to deliver a picture, or a clip after the clip's end, in ms.
 	captureTimeout = 10_000
 	maxChunk       = 64 << 10 // bytes of sound in one answer
 )
@@ -20,12 +20,12 @@ type capture struct {
 	c     *command
 	video *glasses.Video // nil for a photo
 	width int
-	scene *picture  // the picture of sim.camera at the start
+	scene *picture  // the picture set by sim.camera when the capture began
 	taken *Material // the clip, if the host delivered it before its end
-	over  bool      // whether the clip's duration has passed
+	over  bool      // the clip's duration has passed
 }
 
-// photo answers with the picture of sim.camera, or requests one from the host.
+// photo answers with the picture set by sim.camera, or requests a picture from the host.
 func (d *Device) photo(c *command, p *glasses.Photo) {
 	if !d.free(c) {
 		return
@@ -40,7 +40,7 @@ func (d *Device) photo(c *command, p *glasses.Photo) {
 	d.ask(Ask{Kind: AskPhoto, Width: t.width}, t, func(m Material, err *glasses.Error) { d.take(t, m, err) })
 }
 
-// video records a clip. It sends the result once the clip's duration has passed and the host has delivered the clip.
+// video records a clip. It sends the result after the clip's duration has passed and the host has delivered the clip.
 func (d *Device) video(c *command, p *glasses.Video) {
 	if !d.free(c) {
 		return
@@ -75,7 +75,7 @@ func (d *Device) video(c *command, p *glasses.Video) {
 // frames returns the number of frames in a clip.
 func frames(p *glasses.Video) int { return max(1, int(p.DurationMs*int64(p.FPS)/1000)) }
 
-// free reports whether no capture is in progress. If one is, it fails c with busy.
+// free reports whether no capture is in progress. Otherwise it fails c with busy.
 func (d *Device) free(c *command) bool {
 	if d.capture != nil {
 		d.fail(c, refuse(glasses.CodeBusy, "a capture is in progress"))
@@ -121,7 +121,7 @@ func (d *Device) over(t *capture) {
 	d.capture = nil
 }
 
-// frame sends one picture of the video stream, unless the picture cannot be decoded.
+// frame sends one picture of the video stream. It ignores a picture that cannot be decoded.
 func (d *Device) frame(m Material, width int) {
 	if p, err := media.JPEG(m.Bytes, width); err == nil {
 		about := describe(glasses.Media{MIME: media.MIMEJPEG, Width: p.Width, Height: p.Height}, p.Bytes)

@@ -6,7 +6,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// needs lists what a command requires of the model and the state, in the order of the checks.
+// needs lists the model's parts and the state that a command requires, in the order of the checks.
 type needs struct {
 	part   string // panel, camera, microphone, speaker, motion
 	link   bool
@@ -17,9 +17,9 @@ type needs struct {
 	noCall bool     // no active phone call
 }
 
-// needsOf returns the requirements of a command type. Stop commands need only the link, because stopping an
-// inactive stream succeeds. Announcing phrases and stopping transcription work without the link too: they take
-// effect while the glasses are out of reach.
+// needsOf returns the requirements of a command type. Stop commands need only the link, because stopping an inactive
+// stream succeeds. Announcing phrases and stopping transcription do not need the link either: they take effect while
+// the glasses are out of reach.
 func needsOf(typ string) needs {
 	camera, mic, speech := glasses.PartCamera, glasses.PartMicrophone, glasses.PartSpeech
 	switch typ {
@@ -55,7 +55,7 @@ func (n needs) lacks(m glasses.DeviceModel) *glasses.Error {
 	return refuse(glasses.CodeUnsupported, m.ID+" has no "+n.part)
 }
 
-// refused returns an error for the first reason in s that prevents the command, or nil.
+// refused returns the error for the first reason in s that prevents the command, or nil.
 func (n needs) refused(s glasses.State) *glasses.Error {
 	switch {
 	case n.link && s.Link == glasses.LinkLost:
@@ -83,8 +83,7 @@ func (n needs) refused(s glasses.State) *glasses.Error {
 	return nil
 }
 
-// partRefused returns the error for a part that the wearer has not permitted or has switched off; code distinguishes
-// the two.
+// partRefused returns the error for a part that the wearer has not permitted or has switched off, depending on code.
 func partRefused(code, part string) *glasses.Error {
 	if code == glasses.CodePermissionDenied {
 		return &glasses.Error{
@@ -94,7 +93,7 @@ func partRefused(code, part string) *glasses.Error {
 	return &glasses.Error{Code: code, Message: "the wearer switched " + part + " off", Part: part, By: glasses.BySwitch}
 }
 
-// faultOf returns the error for an injected fault. An app cannot distinguish it from the real condition.
+// faultOf returns the error for an injected fault. An app cannot distinguish this error from the real one.
 func (n needs) faultOf(code string) *glasses.Error {
 	isAboutPart := code == glasses.CodePermissionDenied || code == glasses.CodeDisabledByUser
 	if isAboutPart && len(n.grants) > 0 {

@@ -10,28 +10,28 @@ import (
 	"github.com/service-dev/service/glasses/render"
 )
 
-// Limits; times are in ms.
+// Limits. Times are in ms.
 const (
 	maxPending = 64 // commands without a result
 	maxFaults  = 32
 	maxSays    = 16       // texts waiting to be spoken
-	maxTree    = 56 << 10 // bytes of a tree as JSON: the answer to sim.state must fit in a frame
+	maxTree    = 56 << 10 // bytes of a tree as JSON; the answer to sim.state must fit in a frame
 	lossyDelay = 400
-	// longestLate is the delay after which a command times out. It includes delays set by faults.
+	// longestLate is the delay, including delays set by faults, after which a command times out.
 	longestLate = 10_000
 )
 
 // command is one command waiting for its result.
 type command struct {
 	id, typ string
-	late    int64           // delay in ms caused by faults and a lossy link
-	faults  []glasses.Fault // the faults applied to it
-	arrived bool            // whether its delay has passed
+	late    int64           // delay caused by faults and a lossy link, in ms
+	faults  []glasses.Fault // faults applied to the command
+	arrived bool            // its delay has passed
 	done    bool
 }
 
 func (d *Device) command(f glasses.Frame) {
-	if d.pending >= maxPending && f.Type != glasses.TypeClockCancel { // cancelling frees capacity
+	if d.pending >= maxPending && f.Type != glasses.TypeClockCancel { // cancelling a sleep frees capacity
 		err := refuse(glasses.CodeBusy, fmt.Sprintf("%d commands are already waiting for their result", maxPending))
 		d.put(glasses.TypeResult, f.ID, glasses.Result{Error: err})
 		return
@@ -63,7 +63,7 @@ func (d *Device) command(f glasses.Frame) {
 }
 
 // deliver executes a command when it reaches the glasses. Each part of the glasses receives its commands in order, so
-// that a show does not overtake an earlier, delayed one. Clock commands belong to no part; only their answers are
+// that a show does not overtake an earlier, delayed one. Clock commands belong to no part, and only their answers are
 // delayed.
 func (d *Device) deliver(c *command, payload any) {
 	part, _, _ := strings.Cut(c.typ, ".")
@@ -144,7 +144,7 @@ func (d *Device) sleep(c *command, ms int64) {
 	d.after(ms, c, func() { d.wake(c.id) })
 }
 
-// wake immediately answers the sleeping command with this ID.
+// wake answers the sleeping command with this ID immediately.
 func (d *Device) wake(id string) {
 	c := d.sleeping[id]
 	if c == nil {
@@ -155,7 +155,7 @@ func (d *Device) wake(id string) {
 	d.ok(c)
 }
 
-// plain executes a command without payload.
+// plain executes a command that has no payload.
 func (d *Device) plain(c *command) {
 	switch c.typ {
 	case glasses.TypeDisplayClear:
@@ -174,7 +174,7 @@ func (d *Device) plain(c *command) {
 }
 
 func (d *Device) show(c *command, p *glasses.Show) {
-	// The limit applies to the fields of the tree that this build knows, because the answer to sim.state contains
+	// The limit applies to the fields of the tree that this build defines, because the answer to sim.state contains
 	// only these.
 	if raw, _ := json.Marshal(p.Tree); len(raw) > maxTree {
 		d.fail(c, refuse(glasses.CodeBadPayload, fmt.Sprintf("the tree is %d bytes long, over the limit of %d", len(raw),
@@ -201,7 +201,7 @@ func (d *Device) fail(c *command, err *glasses.Error) {
 	d.finish(c, glasses.Result{Error: err}, nil)
 }
 
-// finish answers a command once, after its delay. body holds the bytes of the result's media.
+// finish answers a command after its delay. It must be called only once. body contains the bytes of the result's media.
 func (d *Device) finish(c *command, r glasses.Result, body []byte) {
 	if c.done {
 		return
@@ -222,7 +222,7 @@ func (d *Device) finish(c *command, r glasses.Result, body []byte) {
 	d.after(c.late, nil, answer)
 }
 
-// fault applies the first fault that delays c and the first fault that fails it.
+// fault applies the first fault that delays c and the first fault that fails c.
 func (d *Device) fault(c *command, need needs) (err *glasses.Error) {
 	late := false
 	kept := []glasses.Fault{}

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/glasses/render"
 )
 
-// control executes a control frame and returns the state and view after it.
+// control executes a control frame and returns the state and the view after it.
 func (d *Device) control(typ string, payload, body []byte) glasses.Result {
 	if len(payload) == 0 {
 		payload = []byte("{}")
@@ -55,7 +55,7 @@ func (d *Device) change(typ string, payload, body []byte) *glasses.Error {
 	return nil
 }
 
-// input performs an action of the wearer.
+// input performs an action of the wearer, which is an input or the selection of a target.
 func (d *Device) input(in glasses.Input) *glasses.Error {
 	if in.ByTarget() {
 		return d.reach(in.Target)
@@ -81,7 +81,7 @@ func (d *Device) perform(in glasses.Input) {
 	}
 }
 
-// reach performs the inputs that select target, all of them before the app can respond.
+// reach performs all inputs that select target, before the app can respond.
 func (d *Device) reach(target string) *glasses.Error {
 	switch {
 	case d.model.Panel == nil:
@@ -117,8 +117,8 @@ func (d *Device) setFault(f glasses.Fault) *glasses.Error {
 	return nil
 }
 
-// become switches to the model with this ID and clears the panel. It stops all activity, except transcription if the
-// new model has a microphone.
+// become switches to the model with this ID and clears the panel. It stops all activity. It does not stop transcription
+// if the new model has a microphone.
 func (d *Device) become(id string) {
 	m, ok := glasses.Model(id)
 	if !ok || m.ID == d.model.ID {
@@ -141,7 +141,7 @@ func (d *Device) become(id string) {
 	}
 }
 
-// putBeforeCamera sets the picture that the camera sees. An empty body switches back to the host's camera.
+// putBeforeCamera sets the picture that the camera captures. An empty body switches back to the host's camera.
 func (d *Device) putBeforeCamera(body []byte) *glasses.Error {
 	if d.model.Camera == nil {
 		return refuse(glasses.CodeUnsupported, d.model.ID+" has no camera")
@@ -157,7 +157,7 @@ func (d *Device) putBeforeCamera(body []byte) *glasses.Error {
 	return err
 }
 
-// putBeforeMicrophone sets the sound that the microphone hears once, starting now or at the next audio.start. An
+// putBeforeMicrophone sets the sound that the microphone captures once, starting now or at the next audio.start. An
 // empty body switches back to the host's microphone.
 func (d *Device) putBeforeMicrophone(body []byte) *glasses.Error {
 	if !d.model.Microphone {

@@ -11,25 +11,25 @@ import (
 	"github.com/service-dev/service/glasses/render"
 )
 
-// Options configure a Device. All are optional.
+// Options configures a Device. All fields are optional.
 type Options struct {
-	// Snapshot restores the glasses from an earlier run, whose streams, speech and captures have ended.
+	// Snapshot restores the glasses of an earlier run, whose streams, speech and captures have ended.
 	Snapshot *glasses.Snapshot
 	// NewID returns an ID, unique within the session, for a frame that is not a result. The default IDs are g-1, g-2
 	// and so on.
 	NewID func() string
-	// Hardware is set by a host that drives real glasses. The host then carries out AskShow and AskDark, and a
-	// command that changes the panel is answered only after that.
+	// Hardware is set by a host that drives real glasses. The host then carries out AskShow and AskDark. A command that
+	// changes the panel is answered only after that.
 	Hardware bool
-	// Unconfirmed is set with Hardware. It returns the part of the glasses that has not confirmed the latest picture,
-	// or "" if all have.
+	// Unconfirmed returns the part of the glasses that has not confirmed the latest picture, or "" if all have. It is
+	// set with Hardware.
 	Unconfirmed func() string
 	// Pace delays each picture by the time that the model's panel needs (glasses.Panel.FullMs).
 	Pace bool
 }
 
 // Device is one simulated pair of glasses. It is not safe for concurrent use. All times are in milliseconds on the
-// session's clock; an earlier time than the latest is replaced by the latest.
+// session's clock. A time before the latest one is replaced by the latest one.
 type Device struct {
 	model  glasses.DeviceModel
 	state  glasses.State
@@ -37,7 +37,7 @@ type Device struct {
 	motion glasses.Motion // the current reading of the motion sensor
 
 	now   int64
-	goal  int64 // the target of the running Tick; now advances towards it
+	goal  int64 // target of the running Tick; now advances towards it
 	newID func() string
 	queue queue
 	outs  []Out
@@ -46,9 +46,9 @@ type Device struct {
 	asks    []ask
 	lastAsk int
 	pending int // number of commands without a result
-	// sleeping maps IDs to the commands that wait for the clock.
+	// sleeping maps IDs to the commands that are waiting for the clock.
 	sleeping map[string]*command
-	// arrivals holds, for each part, the time at which its last delayed command reaches the glasses.
+	// arrivals holds the time at which the last delayed command for each part reaches the glasses.
 	arrivals map[string]int64
 	says     []saying
 	streams  []*stream
@@ -59,7 +59,7 @@ type Device struct {
 	sound         *media.Sound // set by sim.microphone; nil for the host's microphone
 }
 
-// Out is one output: either a frame or an Ask for the host.
+// Out is one output, either a frame or an Ask for the host.
 type Out struct {
 	Frame glasses.Frame
 	// Body is the body of a binary frame; nil for a text frame.
@@ -67,7 +67,7 @@ type Out struct {
 	Ask  *Ask
 }
 
-// New returns a new pair of glasses, restored from the snapshot if there is one.
+// New returns a pair of glasses, restored from the snapshot if there is one.
 func New(model glasses.DeviceModel, o Options) *Device {
 	d := &Device{
 		model: model, state: glasses.FreshState(), view: clearView(), motion: glasses.Motion{AZ: 1000}, newID: o.NewID,
@@ -125,7 +125,7 @@ func (d *Device) Take() []Out {
 	return outs
 }
 
-// Next returns the time of the next scheduled event; ok is false if there is none.
+// Next returns the time of the next scheduled event. ok is false if there is none.
 func (d *Device) Next() (at int64, ok bool) { return d.queue.next() }
 
 // Tick runs everything that is due up to now, in time order.
@@ -142,8 +142,8 @@ func (d *Device) Tick(now int64) {
 	d.now = d.goal
 }
 
-// Handle processes a command from the app or a control frame; body is the body of a binary frame. It answers each
-// with exactly one result with the same ID, now or later. Frames of other types are ignored.
+// Handle processes a command from the app or a control frame. body is the body of a binary frame. Each frame gets
+// exactly one result with the same ID, now or later. Frames of other types are ignored.
 func (d *Device) Handle(now int64, f glasses.Frame, body []byte) {
 	d.Tick(now)
 	switch {
@@ -154,14 +154,14 @@ func (d *Device) Handle(now int64, f glasses.Frame, body []byte) {
 	}
 }
 
-// Control executes a control frame for the host itself, e.g. for the buttons of a page. Events are output as usual;
-// the result is returned instead.
+// Control executes a control frame for the host itself, e.g. for the buttons of a page. It returns the result. Events
+// are output as usual.
 func (d *Device) Control(now int64, typ string, payload, body []byte) glasses.Result {
 	d.Tick(now)
 	return d.control(typ, payload, body)
 }
 
-// put outputs a frame. payload must be of a type of this package, so encoding it cannot fail.
+// put outputs a frame. payload must have a type of this module, so encoding it cannot fail.
 func (d *Device) put(typ, id string, payload any) {
 	f, _ := glasses.New(typ, id, d.now, payload)
 	d.outs = append(d.outs, Out{Frame: f})
@@ -176,11 +176,11 @@ func (d *Device) putBinary(typ, id string, m glasses.Media, body []byte) {
 	d.outs = append(d.outs, Out{Frame: f, Body: body})
 }
 
-// maxResult bounds a result's payload in bytes. It leaves 512 bytes for the envelope.
+// maxResult is the maximum size of a result's payload in bytes. It leaves 512 bytes for the envelope.
 const maxResult = glasses.MaxFrame - 512
 
-// putResult answers a control frame. If the result does not fit in a text frame, it drops the confirmed view, then
-// the announced phrases, then the tree.
+// putResult answers a control frame. If the result does not fit in a text frame, putResult drops the confirmed view,
+// then the announced phrases, then the tree.
 func (d *Device) putResult(id string, r glasses.Result) {
 	f, _ := glasses.New(glasses.TypeResult, id, d.now, r)
 	if len(f.Payload) > maxResult && r.Confirmed != nil {
@@ -209,12 +209,12 @@ func cloneState(s glasses.State) glasses.State {
 	return s
 }
 
-// parts returns the parts that permissions and the wearer's switches apply to, in the order of their events.
+// parts returns the parts to which permissions and the wearer's switches apply, in the order of their events.
 func parts() []string {
 	return []string{glasses.PartCamera, glasses.PartMicrophone, glasses.PartSpeech}
 }
 
-// inOrder returns the elements of words that are in list, in the order of words and without duplicates.
+// inOrder returns the elements of words that list contains, in the order of words and without duplicates.
 func inOrder(words, list []string) []string {
 	out := []string{}
 	for _, w := range words {

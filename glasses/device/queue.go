@@ -2,12 +2,12 @@ package device
 
 import "slices"
 
-// queue holds timers in time order; timers with the same time stay in insertion order.
+// queue holds timers in time order. Timers with the same time keep the order in which they were added.
 type queue struct{ timers []timer }
 
 type timer struct {
 	at int64
-	// owner identifies the timers to cancel; it is nil for a timer that is never cancelled.
+	// owner identifies the timers to cancel. It is nil for a timer that is never cancelled.
 	owner any
 	run   func()
 }

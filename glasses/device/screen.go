@@ -2,23 +2,23 @@ package device
 
 import "github.com/service-dev/service/glasses"
 
-// panel sends pictures to a panel that needs time to show them: a real panel, or a simulated one with Options.Pace.
-// It sends one picture at a time and skips a waiting picture when a newer one arrives.
+// panel sends pictures to a panel that needs time to show them, either a real panel or a simulated one with
+// Options.Pace. It sends one picture at a time, and skips a waiting picture when a newer one arrives.
 type panel struct {
 	isReal bool            // the host shows the pictures
 	isSlow bool            // a picture takes the model's FullMs
-	active *picturePending // being sent
-	next   *picturePending // to be sent after active
-	// confirmed is the view of the latest picture that the panel confirmed; it is nil if the panel may show something
-	// else.
+	active *picturePending // picture being sent
+	next   *picturePending // picture to be sent after active
+	// confirmed is the view of the latest picture that the panel confirmed. It is nil if the panel may show another
+	// picture.
 	confirmed *glasses.View
 
 	unconfirmed func() string // Options.Unconfirmed
 }
 
-// picturePending is a change of the panel. c is the command that caused it and r its result; c is nil for a change by
-// the wearer. view is the view that the picture shows, or nil if the host has since changed how pictures reach the
-// panel.
+// picturePending is a change of the panel. c is the command that caused it, and r is the command's result. c is nil for
+// a change by the wearer. view is the view that the picture shows, or nil if the host has since changed how pictures
+// reach the panel.
 type picturePending struct {
 	c    *command
 	r    glasses.Result
@@ -43,7 +43,7 @@ func (d *Device) paint(c *command, r glasses.Result) {
 	}
 }
 
-// unconfirmed returns the reason why the panel may not show the view, or "" if it does show it.
+// unconfirmed returns the reason why the panel may not show the view, or "" if the panel shows it.
 func (d *Device) unconfirmed() string {
 	if d.panel.unconfirmed != nil {
 		if why := d.panel.unconfirmed(); why != "" {
@@ -56,7 +56,7 @@ func (d *Device) unconfirmed() string {
 	return ""
 }
 
-// confirmed returns the view that the panel shows while a later picture is being sent, or nil if it is unknown.
+// confirmed returns the view that the panel shows while a later picture is being sent, or nil if that view is unknown.
 func (d *Device) confirmed() *glasses.View {
 	if d.panel.active == nil {
 		return nil
@@ -64,7 +64,7 @@ func (d *Device) confirmed() *glasses.View {
 	return d.panel.confirmed
 }
 
-// repaint updates a real panel after a change that was not caused by a command.
+// repaint updates a real panel after a change that no command caused.
 func (d *Device) repaint() {
 	if (d.panel.isReal || d.panel.isSlow) && d.state.Link != glasses.LinkLost {
 		d.paint(nil, glasses.Result{})
@@ -81,7 +81,7 @@ func (d *Device) Repaint(now int64) {
 	d.repaint()
 }
 
-// send asks the host to show the picture, or waits for the time that the model's panel needs.
+// send asks the host to show the picture, or waits as long as the model's panel needs.
 func (d *Device) send(p *picturePending) {
 	view := d.view
 	d.panel.active, p.view = p, &view
@@ -99,7 +99,7 @@ func (d *Device) send(p *picturePending) {
 	}
 }
 
-// sent handles the outcome of the active picture p: it answers its command, with err if not nil, and sends the
+// sent handles the outcome of the active picture p. It answers p's command, with err if it is not nil, and sends the
 // next picture.
 func (d *Device) sent(p *picturePending, err *glasses.Error) {
 	if err != nil {
@@ -122,7 +122,7 @@ func (d *Device) answerPicture(p *picturePending) {
 	}
 }
 
-// dropPictures fails the commands whose pictures have not been shown with the error why.
+// dropPictures fails the commands whose pictures have not been shown, with the error why.
 func (d *Device) dropPictures(why *glasses.Error) {
 	d.forget(&d.panel)
 	d.queue.cancel(&d.panel)

@@ -6,13 +6,13 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// patch changes part of the state. It sends an event for each change and then stops everything that the new state
+// patch changes parts of the state. It sends an event for each change and then stops everything that the new state
 // forbids.
 func (d *Device) patch(p glasses.StatePatch) {
 	before := d.state
 	d.state = before.Patched(p)
 	if d.state.Link != before.Link {
-		d.panel.confirmed = nil // a part of real glasses may have been disconnected
+		d.panel.confirmed = nil // a part of real glasses may have disconnected
 	}
 	if glasses.PanelClears(before.Link, d.state.Link) {
 		d.view = clearView()

@@ -8,21 +8,22 @@ import (
 
 const (
 	chunksPerSecond = 10
-	// maxLag bounds, in ms, how far a stream may lag before it skips missed frames, e.g. after the machine was asleep.
+	// maxLag is how far a stream may lag before it skips missed frames, in ms. Streams lag, for example, after the
+	// machine was asleep.
 	maxLag = 1000
 )
 
 // stream is an active stream.
 type stream struct {
 	name       string
-	rate       int // frames per second; 0 for transcription, which has none
+	rate       int // frames per second; 0 for transcription
 	width      int
 	sampleRate int
 	language   string
 
 	begin, n int64 // frame n is due at begin + n*1000/rate
-	waiting  bool  // whether the host has been asked for a frame
-	heard    int   // number of chunks of sim.microphone's sound already sent
+	waiting  bool  // the host has been asked for a frame
+	heard    int   // number of chunks already sent from the sound of sim.microphone
 }
 
 func (d *Device) running(name string) *stream {
@@ -104,7 +105,7 @@ func (d *Device) schedule(s *stream) {
 
 func (d *Device) due(s *stream) int64 { return s.begin + s.n*1000/int64(s.rate) }
 
-// emit sends one frame of a stream. It does not ask the host for a frame while an earlier one is outstanding.
+// emit sends one frame of a stream. It does not ask the host for a frame while an earlier request is outstanding.
 func (d *Device) emit(s *stream) {
 	switch {
 	case s.name == glasses.StreamMotion:

@@ -2,11 +2,11 @@ package device
 
 import "github.com/service-dev/service/glasses"
 
-// Transcription is in effect from transcription.start to transcription.stop. It is active only while the state and
-// the model allow it. The glasses resume it when they are unfolded, are back in reach, get the permission, or change
-// to a model with a microphone.
+// Transcription is in effect from transcription.start to transcription.stop. It is active only while the state and the
+// model allow it. The glasses resume it when they are unfolded, reconnect, get the permission, or change to a model
+// with a microphone.
 
-// stand restores the apps' standing state, which the service stores.
+// stand restores the standing state of the apps, which the service stores.
 func (d *Device) stand(p glasses.Standing) {
 	d.state.Phrases = append([]string{}, p.Phrases...)
 	d.transcription = p.Transcription
@@ -26,8 +26,9 @@ func (d *Device) prevented() *glasses.Error {
 	return need.refused(d.state)
 }
 
-// settleTranscription resumes or ends transcription as the state requires, and sends an event if it did. This event
-// precedes the events of its cause, so that an app that reacts to the cause already knows about transcription.
+// settleTranscription resumes or ends transcription as the state requires, and sends an event if it did. It is called
+// before the events of the cause are sent, so that an app that reacts to the cause has already received the
+// transcription event.
 func (d *Device) settleTranscription() {
 	if d.transcription == nil {
 		return
@@ -43,7 +44,7 @@ func (d *Device) settleTranscription() {
 	}
 }
 
-// transcribe starts or stops the stream according to the standing transcription and the state.
+// transcribe starts or stops the stream, depending on the standing transcription and the state.
 func (d *Device) transcribe() {
 	s := d.running(glasses.StreamTranscription)
 	shouldRun := d.transcription != nil && d.prevented() == nil

@@ -5,7 +5,7 @@ import (
 	"github.com/service-dev/service/glasses/device"
 )
 
-// Base holds the parts common to all drivers: the time, scheduled steps and output. The zero value is ready for use.
+// Base contains the parts common to all drivers: the time, scheduled steps and output. Its zero value is ready for use.
 type Base struct {
 	// Now is the latest time, and Timers holds the scheduled steps.
 	Now    int64
@@ -52,7 +52,7 @@ func (b *Base) Answer(ask int, m device.Material, err *glasses.Error) {
 	b.outs = append(b.outs, Out{Answer: &Answer{Ask: ask, Material: m, Error: err}})
 }
 
-// Sense outputs something that the glasses sensed.
+// Sense outputs an observation of the glasses.
 func (b *Base) Sense(typ string, payload any) {
 	b.outs = append(b.outs, Out{Sense: &Sense{Type: typ, Payload: payload}})
 }
@@ -60,7 +60,7 @@ func (b *Base) Sense(typ string, payload any) {
 // Note outputs a line for the log.
 func (b *Base) Note(text string) { b.outs = append(b.outs, Out{Note: text}) }
 
-// Info outputs what the glasses reported about a link.
+// Info outputs the data that the glasses reported about a link.
 func (b *Base) Info(i Info) { b.outs = append(b.outs, Out{Info: &i}) }
 
 // Drop asks the carrier to close the link. problem is a code of this package, and why is the reason for the log.

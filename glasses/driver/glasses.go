@@ -15,7 +15,7 @@ import (
 const (
 	firstRetry = 1000
 	lastRetry  = 30_000
-	stable     = 10_000 // a link that was open this long is reopened after the first pause
+	stable     = 10_000 // a link that was open this long is reopened after the shortest pause
 )
 
 // Glasses is one pair of real glasses: a device.Device whose hardware is a Driver. It is not safe for concurrent use.
@@ -27,16 +27,16 @@ type Glasses struct {
 	timers Timers
 	outs   []GlassesOut
 	now    int64
-	ready  bool // whether all links were up at the same time since all were last down
-	shown  bool // whether the driver has been asked to show a picture
+	ready  bool // all links have been up at the same time since all were last down
+	shown  bool // the driver has been asked to show a picture
 	ending bool
 	test   *image.NRGBA // shown instead of the view; nil for none
-	tested int          // the Ask that shows it; 0 for none
+	tested int          // the Ask that shows test; 0 for none
 }
 
-// GlassesOut is one output of Glasses; exactly one field is set.
+// GlassesOut is one output of Glasses. Exactly one field is set.
 type GlassesOut struct {
-	// Frame is a frame for the session; Body is its binary body, nil for a text frame.
+	// Frame is a frame for the session. Body is its binary body, or nil for a text frame.
 	Frame *glasses.Frame
 	Body  []byte
 	// Write, Connect and Drop are for the carrier. The carrier answers Connect with a LinkUp or LinkDown event, and
@@ -55,14 +55,14 @@ type link struct {
 	state   LinkState
 	pause   int64  // before the next attempt
 	due     int64  // when the next attempt may start
-	dropped string // why the driver dropped it; "" once it is down
-	since   int64  // when it was last opened
+	dropped string // why the driver dropped the link; "" once the link is down
+	since   int64  // when the link was last opened
 }
 
 // LinkState is the state of one link.
 type LinkState struct {
 	Key string
-	// Up is set while the link is open; Opening while the carrier opens it.
+	// Up is set while the link is open, and Opening while the carrier opens it.
 	Up, Opening bool
 	MTU         int
 	// Problem is the reason why the link is down, as in Event.
@@ -88,8 +88,7 @@ func (g *Glasses) Model() glasses.DeviceModel { return g.device.Model() }
 // Snapshot returns a copy of the complete state, like device.Device.Snapshot.
 func (g *Glasses) Snapshot() glasses.Snapshot { return g.device.Snapshot() }
 
-// unconfirmed returns the reason why the panel may not show the view, or "" if the glasses have
-// confirmed it.
+// unconfirmed returns the reason why the panel may not show the view, or "" if the glasses have confirmed the view.
 func (g *Glasses) unconfirmed() string {
 	if g.test != nil {
 		return "the panel shows a test picture"
@@ -113,7 +112,7 @@ func (g *Glasses) Take() []GlassesOut {
 	return outs
 }
 
-// Next returns the time of the next step; ok is false if there is none.
+// Next returns the time of the next step. ok is false if there is none.
 func (g *Glasses) Next() (at int64, ok bool) {
 	for _, next := range []func() (int64, bool){g.device.Next, g.driver.Next, g.timers.Next} {
 		if t, has := next(); has && (!ok || t < at) {
@@ -146,8 +145,8 @@ func (g *Glasses) step() {
 	g.settle()
 }
 
-// Handle processes a frame from the session. Commands from apps go to the glasses. Real glasses accept only the
-// control frames that replace an action of the wearer, read the state or restore it.
+// Handle processes a frame from the session. Commands from apps go to the glasses. Real glasses accept only control
+// frames that replace an action of the wearer, read the state or restore it.
 func (g *Glasses) Handle(now int64, f glasses.Frame, body []byte) {
 	g.Tick(now)
 	if glasses.IsControl(f.Type) {
@@ -173,7 +172,7 @@ func (g *Glasses) Control(now int64, typ string, payload, body []byte) glasses.R
 	return r
 }
 
-// refused returns the reason why real glasses do not accept a control frame, or nil if they do.
+// refused returns the reason why real glasses do not accept a control frame, or nil if they accept it.
 func refused(typ string, payload []byte) *glasses.Error {
 	switch typ {
 	case glasses.SimInput, glasses.SimTranscript, glasses.SimStanding:
@@ -244,8 +243,8 @@ func (g *Glasses) retry(l *link) {
 	g.timers.Add(l.due, g.connect)
 }
 
-// connect asks the carrier to open the first link that is due, one at a time, because opening one peripheral of a
-// pair disturbs the other.
+// connect asks the carrier to open the first link that is due. It opens one link at a time, because opening one
+// peripheral of a pair disturbs the other.
 func (g *Glasses) connect() {
 	if g.ending {
 		return
@@ -265,8 +264,8 @@ func (g *Glasses) connect() {
 	}
 }
 
-// report derives the link state that apps see: connected once all links are up, lossy once one of them is down
-// again, lost once all are down.
+// report derives the link state that apps see. The state is connected after all links are up, lossy while one of them
+// is down again, and lost when all are down.
 func (g *Glasses) report() {
 	up := 0
 	for _, l := range g.links {
@@ -355,8 +354,8 @@ func (g *Glasses) pass(o Out) {
 	}
 }
 
-// Close starts to restore the glasses: it switches off what the session switched on and clears the panel. The carrier
-// keeps running until Closed, for at most a few seconds.
+// Close begins to restore the glasses: it switches off what the session switched on and clears the panel. The carrier
+// keeps running until Closed returns true, for at most a few seconds.
 func (g *Glasses) Close(now int64) {
 	g.Tick(now)
 	if !g.ending {
@@ -366,7 +365,7 @@ func (g *Glasses) Close(now int64) {
 	}
 }
 
-// Closed reports whether the glasses have been restored. It treats a link that is down as restored.
+// Closed reports whether the glasses have been restored. A link that is down counts as restored.
 func (g *Glasses) Closed() bool { return g.ending && g.driver.Closed() }
 
 // HasShown reports whether the glasses have been asked to show a picture.

@@ -9,8 +9,8 @@ import (
 // Tested is the outcome of showing a test picture. Error is nil if the panel shows it.
 type Tested struct{ Error *glasses.Error }
 
-// ShowTest shows a test picture with the settings p instead of the apps' pictures, until EndTest is called. Apps do
-// not notice: their latest picture is shown again afterwards. Take returns a Tested for each attempt.
+// ShowTest shows a test picture with the settings p instead of the apps' pictures until EndTest is called. Apps do not
+// notice this, and their latest picture is shown again afterwards. Take returns a Tested for each attempt.
 func (g *Glasses) ShowTest(now int64, p Panel, picture *image.NRGBA) {
 	g.Tick(now)
 	if g.ending {

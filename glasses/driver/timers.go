@@ -11,7 +11,7 @@ type Timer struct {
 	run func()
 }
 
-// Add schedules f for the time at. Timers with the same time run in the order they were added.
+// Add schedules f for the time at. Timers with the same time run in the order in which they were added.
 func (t *Timers) Add(at int64, f func()) *Timer {
 	i := len(t.list)
 	for i > 0 && t.list[i-1].at > at {
@@ -27,7 +27,7 @@ func (t *Timers) Stop(one *Timer) {
 	t.list = slices.DeleteFunc(t.list, func(other *Timer) bool { return other == one })
 }
 
-// Next returns the time of the first timer; ok is false if there is none.
+// Next returns the time of the first timer. ok is false if there is none.
 func (t *Timers) Next() (at int64, ok bool) {
 	if len(t.list) == 0 {
 		return 0, false
@@ -35,7 +35,7 @@ func (t *Timers) Next() (at int64, ok bool) {
 	return t.list[0].at, true
 }
 
-// Pop removes the first timer if it is due by now, and returns its time and function; f is nil if none is due.
+// Pop removes the first timer if it is due by now, and returns its time and function. f is nil if no timer is due.
 func (t *Timers) Pop(now int64) (at int64, f func()) {
 	if len(t.list) == 0 || t.list[0].at > now {
 		return 0, nil

@@ -82,7 +82,7 @@ func encode(response *jsonrpc.Response) ([]byte, error) {
 		return jsonrpc.EncodeMessage(response)
 	}
 	const head, middle = `{"jsonrpc":"2.0","id":`, `,"result":`
-	data := make([]byte, 0, len(head)+20+len(middle)+len(response.Result)+2) // includes the digits, a brace and put's newline
+	data := make([]byte, 0, len(head)+20+len(middle)+len(response.Result)+2) // and digits, brace, newline
 	data = strconv.AppendInt(append(data, head...), id, 10)
 	data = append(append(data, middle...), response.Result...)
 	return append(data, '}'), nil

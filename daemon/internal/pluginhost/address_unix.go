@@ -58,8 +58,8 @@ const touchEvery = heldFor / 3
 // port returns the port of the listeners.
 func (a *address) port() int { return loopback.Port(a.listeners[0]) }
 
-// hold touches the port file until release is called. It does not touch a file with a different port, which was written
-// by another program.
+// hold touches the port file until release is called. It does not touch a file with a different port, because another
+// program wrote that file.
 func hold(file string, port int) (release func()) {
 	touch := func() {
 		if loopback.ReadPort(file) == port {
@@ -123,7 +123,7 @@ func (a *address) wait(ctx context.Context) {
 }
 
 // isReadable reports whether a connection is in a listener's queue. If it returns false, the runtime's poller waits for
-// a connection and calls it again.
+// a connection and calls isReadable again.
 func isReadable(fd uintptr) bool {
 	for {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
@@ -133,7 +133,7 @@ func isReadable(fd uintptr) bool {
 	}
 }
 
-// close closes the address. Waiting connections are reset, later ones refused.
+// close closes the address. Waiting connections are reset and later ones refused.
 func (a *address) close() {
 	_ = loopback.Close(a.listeners)
 	closeFiles(a.waiting)

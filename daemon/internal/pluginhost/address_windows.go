@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// address is empty on Windows: a process cannot inherit a listener, so the embedded backend listens itself and is never
-// stopped while idle.
+// address is empty on Windows. A process cannot inherit a listener there, so the embedded backend itself listens and is
+// not stopped when idle.
 type address struct{}
 
 func (*address) open(context.Context, string) ([]*os.File, error) { return nil, nil }

@@ -12,11 +12,11 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// callTimeout bounds one call; an adapter's own network timeouts are shorter.
+// callTimeout bounds one call. An adapter's own network timeouts are shorter.
 const callTimeout = 30 * time.Second
 
-// call makes one RPC about t's backend to an adapter, which it starts if necessary. On failure it returns a
-// *problem.Error, or ctx's error if the caller gave up, and a nil reply, which the generated getters accept.
+// call makes one RPC about t's backend to an adapter, starting the adapter if necessary. On failure it returns a
+// *problem.Error, or ctx's error if the caller gave up. The reply is then nil, which the generated getters accept.
 func call[Resp any](
 	ctx context.Context, h *Host, a *adapter, t backend.Target, limit time.Duration,
 	rpc func(context.Context, pluginv1.BackendClient) (*Resp, error),
@@ -53,7 +53,8 @@ func call[Resp any](
 	return resp, err
 }
 
-// embeddedReset returns the refusal to send one embedded backend's token to its successor, which has other data.
+// embeddedReset returns the error of a call whose token belongs to an earlier embedded backend. The token is not sent
+// to the current one, which has other data.
 func embeddedReset() *problem.Error {
 	return &problem.Error{
 		Code:    problem.CodeAuthRequired,
@@ -92,14 +93,14 @@ func (h *Host) CancelDeviceCode(ctx context.Context, t backend.Target, code stri
 	return err
 }
 
-// Account returns the account that the target's bearer token belongs to.
+// Account returns the account of the target's bearer token.
 func (h *Host) Account(ctx context.Context, t backend.Target) (backend.Account, error) {
 	a, err := fetch[backendapi.Account](ctx, h, t, request{route: backendapi.RouteAccount})
 	return account(a), err
 }
 
-// LocalAccounts returns the accounts of the embedded backend, which it starts if necessary. With an email address it
-// returns only the matching account, or none.
+// LocalAccounts returns the accounts of the embedded backend, starting the backend if necessary. With an email address,
+// it returns only the matching account, if any.
 func (h *Host) LocalAccounts(ctx context.Context, email string) ([]backend.LocalAccount, error) {
 	r, err := call(ctx, h, h.adapters[Local], embedded, callTimeout,
 		func(ctx context.Context, c pluginv1.BackendClient) (*pluginv1.ListAccountsResponse, error) {
@@ -116,7 +117,7 @@ func (h *Host) LocalAccounts(ctx context.Context, email string) ([]backend.Local
 	return list, nil
 }
 
-// ResetPassword sets a new password for an account of the embedded backend, which it starts if necessary.
+// ResetPassword sets a new password for an account of the embedded backend, starting the backend if necessary.
 func (h *Host) ResetPassword(ctx context.Context, p backend.NewPassword) (backend.PasswordReset, error) {
 	req := &pluginv1.ResetPasswordRequest{
 		Email: p.Email, Password: p.Password, RevokeLinks: p.RevokeLinks, RemovePasskeys: p.RemovePasskeys,
@@ -132,7 +133,7 @@ func (h *Host) ResetPassword(ctx context.Context, p backend.NewPassword) (backen
 // embedded is the target of calls about the embedded backend itself.
 var embedded = backend.Target{BaseURL: backend.EmbeddedURL}
 
-// RevokeLink revokes the target's own bearer token.
+// RevokeLink revokes the target's bearer token.
 func (h *Host) RevokeLink(ctx context.Context, t backend.Target) error {
 	if t.Bearer == "" { // the backend would answer with a new device code
 		return problem.New(problem.CodeInvalidRequest, "no token to revoke", "Set the token as the target's bearer.")
@@ -141,7 +142,7 @@ func (h *Host) RevokeLink(ctx context.Context, t backend.Target) error {
 	return err
 }
 
-// Health returns the health reported by the backend, which needs no credential.
+// Health returns the health that the backend reports. It needs no credential.
 func (h *Host) Health(ctx context.Context, t backend.Target) (backend.Health, error) {
 	r, err := fetch[backendapi.Health](ctx, h, backend.Target{BaseURL: t.BaseURL}, request{route: backendapi.RouteHealth})
 	return backend.Health{
@@ -150,8 +151,8 @@ func (h *Host) Health(ctx context.Context, t backend.Target) (backend.Health, er
 	}, err
 }
 
-// Activity reports what keeps the running adapters busy. It does not start adapters. An adapter that does not respond
-// counts as idle.
+// Activity returns the numbers of connections and pending codes that keep the running adapters busy. It does not start
+// adapters. An adapter that does not respond counts as idle.
 func (h *Host) Activity(ctx context.Context) (connections, pendingCodes int) {
 	for _, a := range h.adapters {
 		inst := a.running()

@@ -11,7 +11,8 @@ import (
 // Contact is the outcome of the last call to a backend. At is zero if there was none.
 type Contact struct {
 	At time.Time
-	// OK reports whether the backend responded, even with a refusal. Err is the reason why it could not be reached.
+	// OK reports whether the backend responded, even with a refusal. Err is the reason why the backend could not be
+	// reached.
 	OK  bool
 	Err string
 }
@@ -25,8 +26,8 @@ type contacts struct {
 	of map[string]Contact
 }
 
-// record stores the outcome of a call, unless it allows no conclusion about the backend, e.g. because the adapter did
-// not run.
+// record stores the outcome of a call. It ignores a call that allows no conclusion about the backend, e.g. because the
+// adapter was not running.
 func (c *contacts) record(url string, err error, now time.Time) {
 	contact := Contact{At: now, OK: err == nil}
 	var p *problem.Error

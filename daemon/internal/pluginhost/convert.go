@@ -76,13 +76,14 @@ func session(s backendapi.Session) backend.Session {
 	return session
 }
 
-// timestamp returns the time in a checked response; zero if there is none.
+// timestamp returns the time in a checked response, or the zero time if there is none.
 func timestamp(s string) time.Time {
 	t, _ := time.Parse(time.RFC3339Nano, s)
 	return t
 }
 
-// problemOf returns the problem in an RPC's error. If there is none, the adapter itself failed or ctx expired.
+// problemOf returns the problem in an RPC's error. If the error contains none, the adapter itself failed or ctx
+// expired.
 func problemOf(ctx context.Context, name string, err error) error {
 	st := status.Convert(err)
 	for _, d := range st.Details() {
@@ -112,7 +113,7 @@ func problemOf(ctx context.Context, name string, err error) error {
 	return unavailable(name, "it exited during the call", 0)
 }
 
-// fromProto returns the *problem.Error of a refusal, in a *backend.AuthRequired if it has a device code.
+// fromProto returns a refusal as a *problem.Error, or as a *backend.AuthRequired if it has a device code.
 func fromProto(p *pluginv1.Problem) error {
 	e := &problem.Error{
 		Code: p.GetCode(), Message: p.GetMessage(), Retryable: p.GetRetryable(), FixHint: p.GetFixHint(),

@@ -14,12 +14,12 @@ import (
 )
 
 // copiesDir is the folder in the state directory that contains the programs of the added adapters, each named by its
-// checksum. Only these copies are run: a program that can write to the original's folder could replace the original
-// between its check and its start.
+// checksum. Only these copies are run, because a program that can write to the original's folder could replace the
+// original between its check and its start.
 const copiesDir = "adapters"
 
-// copyOf returns the path of an added adapter's copy. It makes the copy if there is no intact one, and refuses a
-// program whose bytes, as copied, differ from the approved ones.
+// copyOf returns the path of an added adapter's copy. It makes the copy if there is no intact one. It refuses a program
+// if the copied bytes differ from the approved ones.
 func (h *Host) copyOf(a addedAdapter) (string, error) {
 	dir := filepath.Join(h.opts.ConfigDir, copiesDir)
 	path := filepath.Join(dir, a.SHA256+copySuffix)
@@ -55,8 +55,8 @@ func isOwnProgram(path string) bool {
 
 // copyProgram copies a program to an executable temporary file in dir, and returns the checksum of the copied bytes.
 func copyProgram(path, dir, name string) (temp, sum string, err error) {
-	// A process forked now would inherit the open file until it executes its own program, and the system refuses to run
-	// a program that is open for writing.
+	// Prevent forks while the file is open for writing. A process forked now would inherit the open file until it
+	// executes its own program, and the system refuses to run a program that is open for writing.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	file, err := os.CreateTemp(dir, "."+name+".tmp-*")
@@ -72,7 +72,7 @@ func copyProgram(path, dir, name string) (temp, sum string, err error) {
 }
 
 // sweepCopies removes copies of adapters that are not in the list, and files that killed writers left behind. On
-// Windows a running copy cannot be removed; the next start of the daemon removes it.
+// Windows a running copy cannot be removed until the next start of the daemon.
 func (h *Host) sweepCopies(list []*adapter) {
 	dir := filepath.Join(h.opts.ConfigDir, copiesDir)
 	entries, err := os.ReadDir(dir)

@@ -21,7 +21,7 @@ const (
 	maxVersion = 64 // bytes
 )
 
-// shippedTransports returns the descriptions of the shipped transport adapters, which sessions need before an adapter
+// shippedTransports returns the descriptions of the shipped transport adapters. Sessions need them before an adapter
 // first starts.
 func shippedTransports() []backend.Transport {
 	return []backend.Transport{
@@ -42,7 +42,7 @@ func isFreeName(name string) bool {
 		!slices.Contains(shipped(), name) && !slices.Contains(reservedNames, name)
 }
 
-// describedTransport reads the description of a transport adapter. An added adapter is named by its own description and
+// describedTransport reads the description of a transport adapter. An added adapter is named by its own description,
 // not by the user or its file name, so that a session finds it under the same name on every machine. The name must
 // never change.
 func describedTransport(a *adapter, d *pluginv1.DescribeTransportResponse) (*backend.Transport, error) {
@@ -72,7 +72,7 @@ func describedTransport(a *adapter, d *pluginv1.DescribeTransportResponse) (*bac
 	return &t, nil
 }
 
-// checkDescription checks the stored parts of a description.
+// checkDescription checks the parts of a description that are stored.
 func checkDescription(t backend.Transport) error {
 	if utf8.RuneCountInString(t.Title) > maxTitle || !isLine(t.Title) {
 		return refuseWith("Change the title that the adapter describes.", "its title is not a line of at most %d characters",
@@ -107,7 +107,7 @@ func (h *Host) Transports() []backend.Transport {
 	return list
 }
 
-// Transport describes one transport without starting its adapter. It returns a *problem.Error on failure.
+// Transport describes a transport without starting its adapter. It returns a *problem.Error on failure.
 func (h *Host) Transport(name string) (backend.Transport, error) {
 	a, err := h.findTransport(name)
 	if err != nil {

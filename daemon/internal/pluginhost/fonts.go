@@ -10,8 +10,8 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// UseFonts passes the list of fonts that the user added to the transport adapters. Running adapters use the fonts when
-// UseFonts returns; the others get them when they start. Failures are only logged: a stuck adapter is replaced, and
+// UseFonts passes the fonts that the user added to the transport adapters. Running adapters use the fonts when UseFonts
+// returns; the others get them when they start. Failures are only logged, because a stuck adapter is replaced and then
 // starts with the new list.
 func (h *Host) UseFonts(ctx context.Context, list []fonts.Added) {
 	h.fontsMu.Lock()
@@ -39,7 +39,8 @@ func (a *adapter) hasBegun() bool {
 	return a.status.State == Running || a.status.State == Starting
 }
 
-// sendFonts passes the list to an instance. It holds fontsMu throughout, so that the latest list arrives last.
+// sendFonts passes the list to an instance. It holds fontsMu throughout, so that concurrent calls end with the latest
+// list.
 func (h *Host) sendFonts(ctx context.Context, inst *instance) error {
 	h.fontsMu.Lock()
 	defer h.fontsMu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// ownGroup puts the adapter into its own process group, which protects it from the terminal's Ctrl-C and lets its
-// children be killed with it.
+// ownGroup puts the adapter into its own process group. Ctrl-C in the terminal then does not stop the adapter, and its
+// children can be killed with it.
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 func killGroup(cmd *exec.Cmd) error {

@@ -9,13 +9,13 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// maxLinks bounds the links of one pair of glasses.
+// maxLinks is the maximum number of links of one pair of glasses.
 const maxLinks = 8
 
 // maxSteps is the maximum number of steps for the user.
 const maxSteps = 8
 
-// maxHardwareText is the maximum length of a text about glasses, in bytes. A longer text, or one with several lines,
+// maxHardwareText is the maximum length of a text about glasses, in bytes. A text that is longer or has several lines
 // counts as empty.
 const maxHardwareText = 400
 
@@ -28,7 +28,8 @@ func pairRequest(o backend.TransportOpen) *pluginv1.Pair {
 	return m
 }
 
-// pageURL returns the address if it is a page on this computer, otherwise "": the page is opened in the user's browser.
+// pageURL returns address if it is a page on this computer, and "" otherwise, because the page is opened in the user's
+// browser.
 func pageURL(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" || u.Hostname() != "127.0.0.1" || u.User != nil || len(address) > maxHardwareText {
@@ -76,7 +77,7 @@ func hardwareOf(h *pluginv1.Hardware) backend.Hardware {
 	return known
 }
 
-// sentence ends a text of an adapter with a full stop, because other text follows it.
+// sentence ends an adapter's text with a full stop, because other text follows it.
 func sentence(s string) string {
 	if s == "" || strings.HasSuffix(s, ".") {
 		return s

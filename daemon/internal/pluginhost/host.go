@@ -21,12 +21,12 @@ import (
 const (
 	Local = "backendlocal"
 	HTTP  = "backendhttp"
-	// LocalSim is the adapter of LocalSimTransport: simulated glasses on this machine.
+	// LocalSim is the adapter of LocalSimTransport, which provides simulated glasses on this machine.
 	LocalSim = "localsim"
-	// BrowserSim is a transport adapter: the browser simulator, whose sessions a backend hosts. The embedded backend's
-	// sessions need only its own adapter.
+	// BrowserSim is the transport adapter of the browser simulator, whose sessions a backend hosts. The embedded
+	// backend's sessions need only the embedded backend's adapter.
 	BrowserSim = "browsersim"
-	// RealDevice is the adapter of RealDeviceTransport: real glasses over Bluetooth LE.
+	// RealDevice is the adapter of RealDeviceTransport, which connects real glasses over Bluetooth LE.
 	RealDevice = "realdevice"
 )
 
@@ -37,9 +37,10 @@ func shipped() []string {
 	}
 }
 
-// shippedFile returns the file of a shipped adapter. It is serviced, which acts as the adapter whose program name it is
-// started with, so that the adapters share its code on disk and in memory. A file in the same folder with the adapter's
-// own program name takes precedence if the manifest lists it; an unlisted one may be left from another version.
+// shippedFile returns the file of a shipped adapter. It is normally serviced, which acts as the adapter whose program
+// name it is started with, so that the adapters share its code on disk and in memory. A file in the same folder with
+// the adapter's own program name takes precedence if the manifest lists it. An unlisted one may be left from another
+// version.
 func shippedFile(dir, name string) string {
 	suffix := ""
 	if runtime.GOOS == "windows" {
@@ -55,28 +56,29 @@ func shippedFile(dir, name string) string {
 // maxMessage is the maximum size of an adapter's reply, in bytes.
 const maxMessage = 8 << 20
 
-// Options configure a Host. Dir, Now, Elsewhere and the durations are optional.
+// Options configures a Host. Dir, Now, Elsewhere and the durations are optional.
 type Options struct {
 	// Dir is the directory of the adapters and their manifest; empty means this executable's directory.
 	Dir string
-	// ConfigDir is passed to the embedded backend, which stores its data in the subdirectory backend/. It also contains
-	// the list of the adapters that the user added.
+	// ConfigDir is the state directory. The embedded backend stores its data in its subdirectory backend/. It also
+	// contains the list of the adapters that the user added.
 	ConfigDir string
-	// SocketDir is the parent of the adapters' socket directories. It is owned by this user and its path is at most 70
-	// bytes long.
+	// SocketDir is the parent of the adapters' socket directories. This user owns it, and its path is at most 70 bytes
+	// long.
 	SocketDir string
 	Log       *slog.Logger
 	Now       func() time.Time
-	// Outbound returns the settings for HTTPS requests. Explain adds to the failure of a call to url which setting of
-	// the caller would help. Both are optional.
+	// Outbound returns the settings for HTTPS requests. Explain adds to the failure of a call to url the caller's
+	// setting that would help. Both are optional.
 	Outbound func() outbound.Settings
 	Explain  func(ctx context.Context, url string, p *problem.Error)
 	// Elsewhere reports whether the next daemon would be started from a folder other than Dir.
 	Elsewhere func() bool
-	// ProbeEvery is the interval at which an adapter with a call in progress is probed, 2 s by default. ProbeWait is
-	// the maximum time for its response, 3 s by default. Tests shorten them.
+	// ProbeEvery is the interval at which an adapter with a call in progress is probed; 2 s by default. ProbeWait is
+	// the maximum time for its response; 3 s by default. Tests shorten both.
 	ProbeEvery, ProbeWait time.Duration
-	// RestAfter is how long an adapter must be unused before its process ends, a minute by default. Tests shorten it.
+	// RestAfter is how long an adapter must be unused before its process is stopped; a minute by default. Tests shorten
+	// it.
 	RestAfter time.Duration
 }
 
@@ -85,16 +87,16 @@ type PluginStatus struct {
 	Name, Path, State, Version, LastError string
 	PID, Restarts                         int
 	Verified                              bool
-	// Since is the time of the last start, Crashed of the last crash, and Resume of the end of the backoff; each is
+	// Since, Crashed and Resume are the times of the last start, the last crash and the end of the backoff. Each is
 	// zero if there is none.
 	Since, Crashed, Resume time.Time
-	// Set for an adapter that the user added: the time, the SHA-256 of its file in hexadecimal, its owner, and its own
-	// display name.
+	// Added, SHA256 and the fields after it describe an adapter that the user added: when it was added, the hash of its
+	// file in hexadecimal, its owner, and its display name.
 	Added                time.Time
 	SHA256, Owner, Title string
 }
 
-// Host runs the adapters. It is safe for concurrent use. Serve must run, because it stops the processes.
+// Host runs the adapters. It is safe for concurrent use. Serve must be running, because it stops the processes.
 type Host struct {
 	opts        Options
 	now         func() time.Time
@@ -105,14 +107,14 @@ type Host struct {
 	contacts    contacts
 	fontsMu     sync.Mutex
 	fonts       []fonts.Added // fonts that the user added
-	unavailable error         // the error of every call; nil for a host that runs adapters
+	unavailable error         // returned by every call; nil for a host that runs adapters
 
 	changing sync.Mutex // held while an adapter is added or removed; taken before addedMu
 	addedMu  sync.RWMutex
-	added    []*adapter // the adapters that the user added, in this order
+	added    []*adapter // the adapters that the user added, in the order added
 }
 
-// Unavailable returns a host that runs no adapters: every call that needs one fails with err.
+// Unavailable returns a host that runs no adapters. Every call that needs an adapter fails with err.
 func Unavailable(err error) *Host {
 	h := &Host{now: time.Now, unavailable: err, adapters: map[string]*adapter{}}
 	h.life, h.end = context.WithCancel(context.Background())
@@ -145,8 +147,8 @@ func New(o Options) (*Host, error) {
 	return h, nil
 }
 
-// Serve waits until ctx ends. Then it asks every adapter to stop, kills the ones still running after 2 s, and waits for
-// all of them.
+// Serve waits until ctx ends. It then asks every adapter to stop, kills the adapters still running after 2 s, and waits
+// for all of them.
 func (h *Host) Serve(ctx context.Context) error {
 	<-ctx.Done()
 	h.end()
@@ -174,7 +176,7 @@ func (h *Host) all() []*adapter {
 	return append(list, h.added...)
 }
 
-// Check verifies the files of all adapters without starting them. It returns the errors by adapter.
+// Check verifies the files of all adapters without starting them. It returns errors by adapter.
 func (h *Host) Check() map[string]error {
 	found, checked := map[string]error{}, map[string]error{} // by adapter, by file
 	for _, a := range h.all() {
@@ -191,8 +193,8 @@ func (h *Host) Check() map[string]error {
 	return found
 }
 
-// Embedded returns the embedded backend's id ("embedded:<id>") and address. It starts the embedded backend unless it is
-// running or stopped while idle.
+// Embedded returns the embedded backend's id ("embedded:<id>") and address. It starts the embedded backend unless the
+// backend is running or was stopped because it was idle.
 func (h *Host) Embedded(ctx context.Context) (id, baseURL string, err error) {
 	if id, baseURL = h.RunningEmbedded(); id != "" {
 		return id, baseURL, nil
@@ -217,9 +219,9 @@ func isEmbedded(url string) bool {
 	return url == "" || strings.HasPrefix(url, backend.EmbeddedURL)
 }
 
-// RunningEmbedded returns the embedded backend's id ("embedded:<id>") and address if it is running, otherwise empty
-// strings. It does not start it. An embedded backend that is stopped while idle counts as running, because its
-// address accepts connections.
+// RunningEmbedded returns the embedded backend's id ("embedded:<id>") and address if the backend is running, and empty
+// strings otherwise. It does not start the backend. A backend that was stopped because it was idle counts as running,
+// because its address accepts connections.
 func (h *Host) RunningEmbedded() (id, baseURL string) {
 	a := h.adapters[Local]
 	a.mu.Lock()

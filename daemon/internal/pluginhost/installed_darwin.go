@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// installedAt returns the time of the last change of the file's inode, which changes when the file is written or moved
-// into place.
+// installedAt returns when the file's inode last changed, for example because the file was written or moved into place.
 func installedAt(info fs.FileInfo) time.Time {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

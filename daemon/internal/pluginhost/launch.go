@@ -24,15 +24,14 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// startTimeout is the time limit of an adapter's handshake. describeTimeout is the time limit of its Describe, in which
-// the embedded backend may have to migrate its database.
+// startTimeout is the time limit of an adapter's handshake. describeTimeout is the time limit of its Describe, during
+// which the embedded backend may migrate its database.
 const (
 	startTimeout    = 10 * time.Second
 	describeTimeout = 30 * time.Second
 )
 
-// embeddedDir is the embedded backend's directory in the state directory, and portFile the file in it that stores the
-// port.
+// embeddedDir is the embedded backend's directory in the state directory. Its file portFile stores the port.
 const (
 	embeddedDir = "backend"
 	portFile    = "port"
@@ -43,7 +42,7 @@ type instance struct {
 	name   string // the adapter's name
 	client *plugin.Client
 	proc   *process // set during the start; other goroutines read it only after launch has returned
-	// rpc is set for a backend adapter and for browsersim; transport and describes only for a transport adapter.
+	// rpc is set for backend adapters and browsersim. transport and describes are set only for transport adapters.
 	rpc       pluginv1.BackendClient
 	transport pluginv1.TransportClient
 	describes *backend.Transport
@@ -51,7 +50,7 @@ type instance struct {
 	conn      *grpc.ClientConn
 	created   time.Time
 	busy      atomic.Int64  // calls and attachments in progress
-	used      atomic.Int64  // when the last of them ended: a time.Duration since created
+	used      atomic.Int64  // when the last one ended, as a time.Duration since created
 	isPaused  bool          // no call may begin, because the process may be about to stop; guarded by the adapter's mu
 	silent    atomic.Bool   // the last probe was not answered
 	stuck     chan struct{} // closed when the process is running but does not respond
@@ -94,7 +93,7 @@ func (i *instance) wait(ctx context.Context) error {
 	}
 }
 
-// stopWait is how long to wait for a process to exit before it is killed. go-plugin itself would wait without a limit.
+// stopWait is how long to wait for a process to exit before it is killed. Without it, go-plugin would wait forever.
 const stopWait = 3 * time.Second
 
 // stop asks the process to exit, kills the rest of its group and removes its directory. It kills a stuck process
@@ -111,7 +110,7 @@ func (i *instance) stop() {
 	_ = os.RemoveAll(i.proc.dir)
 }
 
-// launch verifies and starts the adapter once. On failure, it releases everything except the address.
+// launch verifies the adapter and starts it once. On failure, it releases everything except the address.
 func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 	path, err := a.verify()
 	if err == nil && a.added != nil {
@@ -147,7 +146,8 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 	return inst, nil
 }
 
-// newInstance prepares a process that inherits the listeners. It sends the process on started once it is running.
+// newInstance prepares a process that inherits the listeners. Once the process is running, newInstance sends it on
+// started.
 func (h *Host) newInstance(a *adapter, path, dir string, listeners []*os.File) (inst *instance, started chan *process) {
 	// An adapter that is being added has no name until it describes itself.
 	log := h.opts.Log.With("adapter", cmp.Or(a.name, filepath.Base(a.file())))
@@ -184,7 +184,7 @@ func (h *Host) newInstance(a *adapter, path, dir string, listeners []*os.File) (
 	return inst, started
 }
 
-// connect performs the handshake and reads the adapter's description. It returns when ctx ends.
+// connect performs the handshake and reads the adapter's description. It returns early if ctx ends.
 func (h *Host) connect(ctx context.Context, a *adapter, inst *instance, started <-chan *process) error {
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
@@ -260,7 +260,7 @@ func (i *instance) dispense(client plugin.ClientProtocol, service string) error 
 	return nil
 }
 
-// startError rewords the go-plugin errors that require an action by the user.
+// startError rewords go-plugin errors that require an action by the user.
 func startError(err error) error {
 	text := err.Error()
 	switch {
@@ -276,7 +276,7 @@ func startError(err error) error {
 	return err
 }
 
-// adapterPlugin gives access to the adapter's connection, independent of the services that the adapter offers.
+// adapterPlugin provides access to the adapter's connection, whatever services the adapter offers.
 type adapterPlugin struct{ plugin.NetRPCUnsupportedPlugin }
 
 func (*adapterPlugin) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// maxLine is the maximum length of a line of an adapter's stderr, in bytes; longer lines are split.
+// maxLine is the maximum length of a line of an adapter's stderr, in bytes. Longer lines are split.
 const maxLine = 16 << 10
 
 // lineLog logs each line of an adapter's stderr. It is not safe for concurrent use.
@@ -20,7 +20,7 @@ type lineLog struct {
 	buf bytes.Buffer
 }
 
-// Write never fails, because an adapter must not block or exit because of its log.
+// Write logs complete lines. It never fails, because an adapter must not block or exit because of its log.
 func (l *lineLog) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
@@ -51,7 +51,7 @@ func (l *lineLog) flush() {
 	l.log.LogAttrs(context.Background(), level, msg, attrs...)
 }
 
-// parseLine reads a line of slog's JSON handler; any other line becomes the message.
+// parseLine parses a line of slog's JSON handler. Any other line becomes the message.
 func parseLine(line []byte) (slog.Level, string, []slog.Attr) {
 	var fields map[string]json.RawMessage
 	var msg string
@@ -74,7 +74,7 @@ func parseLine(line []byte) (slog.Level, string, []slog.Attr) {
 	return level, msg, attrs
 }
 
-// hostLog passes go-plugin's own log to slog. Most of it is useful only to developers of this package.
+// hostLog passes go-plugin's log messages to slog. Most of them are useful only to developers of this package.
 type hostLog struct {
 	hclog.Logger
 	log *slog.Logger

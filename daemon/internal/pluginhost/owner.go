@@ -13,7 +13,7 @@ import (
 func checkOwners(dir, path string) error {
 	for _, file := range []string{path, filepath.Join(dir, Manifest)} {
 		real, err := filepath.EvalSymlinks(file)
-		if errors.Is(err, fs.ErrNotExist) { // reported by verify
+		if errors.Is(err, fs.ErrNotExist) { // verify reports this
 			real, err = file, nil
 		}
 		if err == nil {
@@ -23,7 +23,7 @@ func checkOwners(dir, path string) error {
 			return err
 		}
 	}
-	// dir may be a symbolic link, which anyone who can write to its directory could redirect.
+	// dir may be a symbolic link, and anyone who can write to its parent directory could redirect it.
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return err
@@ -31,10 +31,10 @@ func checkOwners(dir, path string) error {
 	return refuseOwner(fileowner.CheckDirectories(abs))
 }
 
-// checkFileOwners checks one file whose path contains no symbolic links, and the directories above it.
+// checkFileOwners checks a file whose path contains no symbolic links, and the directories above it.
 func checkFileOwners(path string) error { return refuseOwner(fileowner.CheckFile(path)) }
 
-// refuseOwner converts a finding of fileowner to a refusal, with the suggested command as the fix hint.
+// refuseOwner converts a finding of fileowner to a refusal whose fix hint is the suggested command.
 func refuseOwner(err error) error {
 	var found *fileowner.Error
 	if errors.As(err, &found) {

@@ -14,20 +14,20 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// Rules for detecting a process that is suspended or hangs. A slow backend does not count, because the adapter itself
-// answers a probe, even during a long call.
+// Limits for detecting a suspended or hanging process. A slow backend does not count, because the adapter itself
+// responds to a probe, even during a long call.
 const (
 	probeEvery = 2 * time.Second // while a call or an attachment is in progress
 	probeWait  = 3 * time.Second
-	// idleProbes is the factor by which an idle adapter is probed less often. It is probed because the embedded backend
-	// also serves pages, which the host cannot see.
+	// idleProbes is the factor by which an idle adapter is probed less often. It is still probed, because the embedded
+	// backend also serves pages, of which the host is not aware.
 	idleProbes = 8
-	// probeMisses is the number of consecutive missed probes after which an adapter counts as stuck; a single miss may
+	// probeMisses is the number of consecutive missed probes after which an adapter counts as stuck. A single miss may
 	// be due to load.
 	probeMisses = 2
 )
 
-// errStuck means that an adapter is running but does not respond.
+// errStuck is returned for an adapter that is running but does not respond.
 var errStuck = errors.New("did not answer")
 
 // watch probes the process until it is stuck, has ended or ctx ends. At most one probe is in progress.
@@ -53,7 +53,7 @@ func (i *instance) watch(ctx context.Context, every, wait time.Duration) {
 		switch {
 		case answered:
 			misses = 0
-		case time.Since(began) > 2*wait: // this process did not run either: the machine was asleep or is overloaded
+		case time.Since(began) > 2*wait: // the machine was asleep or is overloaded
 		default:
 			misses++
 		}
@@ -65,7 +65,7 @@ func (i *instance) watch(ctx context.Context, every, wait time.Duration) {
 	}
 }
 
-// probe reports whether the process responds to a health check, with any status.
+// probe reports whether the process responds to a health check, whatever the status.
 func probe(ctx context.Context, health healthv1.HealthClient, wait time.Duration) (answered bool) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -82,13 +82,13 @@ func (i *instance) isStuck() bool {
 	}
 }
 
-// isAtFault reports whether the adapter caused a call's failure: either the adapter is stuck, or it did not respond to
-// the last probe and the call was not answered either.
+// isAtFault reports whether the adapter caused a call's failure. This is the case if the adapter is stuck, or if
+// neither the last probe nor the call was answered.
 func (i *instance) isAtFault(unanswered bool) bool {
 	return i.isStuck() || i.silent.Load() && unanswered
 }
 
-// stuckProblem returns the problem for a call to a stuck adapter.
+// stuckProblem returns the problem of a call to a stuck adapter.
 func stuckProblem(name string) *problem.Error {
 	return &problem.Error{
 		Code:      problem.CodeAdapterUnavailable,

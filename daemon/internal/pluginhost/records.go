@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// ofProject returns the parameters of the path of a project's route.
+// ofProject returns the path parameters of a route for a project.
 func ofProject(project string) map[string]string { return map[string]string{"project": project} }
 
 // Projects lists the account's projects, sorted by app id.
@@ -16,7 +16,7 @@ func (h *Host) Projects(ctx context.Context, t backend.Target) ([]backendapi.Pro
 	return list.Projects, err
 }
 
-// MintProjectKey creates a key labelled name for a project of the linked account.
+// MintProjectKey creates a key for a project of the linked account, with the label name.
 func (h *Host) MintProjectKey(ctx context.Context, t backend.Target, project, name string) (backend.ProjectKey, error) {
 	key, err := fetch[backendapi.ProjectKey](ctx, h, t, request{
 		route: backendapi.RouteMintKey, path: ofProject(project), body: backendapi.ProjectKeyRequest{Name: name},
@@ -53,7 +53,7 @@ func (h *Host) CredentialLink(
 		request{route: backendapi.RouteCredentialLink, path: path, body: struct{}{}})
 }
 
-// Analytics returns a report on a shipped app.
+// Analytics returns a report on a published app.
 func (h *Host) Analytics(
 	ctx context.Context, t backend.Target, project string, q backend.AnalyticsQuery,
 ) (backendapi.AnalyticsReport, error) {

@@ -13,14 +13,13 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// request is a request to a backend.
 type request struct {
 	route string // the name of a route of backendapi
-	// path has the values of the path's parameters. Parameters of the query without a value are not sent.
+	// path and query are the values of the parameters. Query parameters without a value are not sent.
 	path, query map[string]string
 	body        any           // encoded as JSON, except a json.RawMessage; nil for a request without a body
-	wait        time.Duration // how long the backend may wait before it responds, beyond the time of an ordinary call
-	// hosted is set for requests about sessions. For the backend of another machine, browsersim makes them.
+	wait        time.Duration // how much longer than for an ordinary call the backend may wait before it responds
+	// hosted is set for requests about sessions. If the backend is on another machine, browsersim makes these requests.
 	hosted bool
 }
 
@@ -64,7 +63,7 @@ func (h *Host) send(ctx context.Context, t backend.Target, r request) (*pluginv1
 
 var errNotJSON = errors.New("not JSON")
 
-// encode returns the JSON of a request's body. It leaves raw JSON as it is, because escaping could make it too long.
+// encode returns a request's body as JSON. It keeps raw JSON unchanged, because escaping could make it too long.
 func encode(body any) ([]byte, error) {
 	raw, isRaw := body.(json.RawMessage)
 	switch {

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// restAfter is how long an adapter must be unused before its process ends. It starts again when needed.
+	// restAfter is how long an adapter must be unused before its process is stopped. It is started again when needed.
 	restAfter = time.Minute
-	// restWait is how long to wait for an adapter to agree to stop or refuse, and restAsks how often it is asked if it
-	// does not answer in time.
+	// restWait is how long to wait until an adapter agrees or refuses to stop. restAsks is how often it is asked if it
+	// does not respond in time.
 	restWait = 5 * time.Second
 	restAsks = 3
 )
@@ -27,11 +27,11 @@ const (
 // errRests is the reason for the end of an idle process.
 var errRests = errors.New("the adapter was idle")
 
-// mayRest reports whether the adapter's process may end while it is not in use. Real glasses may still be cleared after
-// their session, and an added adapter may keep state in memory, which the contract does not forbid.
+// mayRest reports whether the adapter's process may be stopped while it is not in use. Real glasses may still have to
+// be cleared after their session. An added adapter may keep state in memory, which the contract does not forbid.
 func (a *adapter) mayRest() bool { return a.added == nil && a.name != RealDevice }
 
-// watchIdle stops the process once it has not been used for a while. It returns when the process has agreed to stop or
+// watchIdle stops the process after it has been unused for a while. It returns when the process has agreed to stop or
 // ctx ends.
 func (a *adapter) watchIdle(ctx context.Context, inst *instance) {
 	after := a.host.opts.RestAfter
@@ -62,7 +62,7 @@ func (a *adapter) pauseCalls(inst *instance) bool {
 	return inst.isPaused
 }
 
-// resumeCalls lets the waiting calls continue.
+// resumeCalls continues the waiting calls.
 func (a *adapter) resumeCalls(inst *instance) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -70,8 +70,8 @@ func (a *adapter) resumeCalls(inst *instance) {
 	a.setState(a.status.State)
 }
 
-// agreesToRest asks an adapter that has other clients as well whether it may be stopped. An answer that came too late
-// may have been yes, after which the adapter accepts no connections, so it is asked again.
+// agreesToRest asks an adapter, which may have other clients, whether it may be stopped. If the response does not
+// arrive in time, it asks again, because after a late yes the adapter accepts no connections.
 func (i *instance) agreesToRest(ctx context.Context, idle time.Duration) bool {
 	if i.rpc == nil {
 		return true
@@ -108,8 +108,8 @@ func wasHeld(file string) bool {
 }
 
 // AwaitConnections opens the embedded backend's address at the start if the backend has served before, so that waiting
-// pages and apps can connect after the daemon was restarted. It has no effect where an adapter cannot be stopped for
-// idleness, or if another program uses the address.
+// pages and apps can connect after a restart of the daemon. It has no effect where an idle adapter cannot be stopped,
+// or if another program uses the address.
 func (h *Host) AwaitConnections(ctx context.Context) {
 	a, dir := h.adapters[Local], filepath.Join(h.opts.ConfigDir, embeddedDir)
 	if h.unavailable != nil || !wasHeld(filepath.Join(dir, portFile)) {
@@ -147,7 +147,7 @@ func (a *adapter) rest(ctx context.Context) bool {
 	a.inst, a.status.PID, a.wake = nil, 0, cancel
 	a.setState(Stopped)
 	a.mu.Unlock()
-	debug.FreeOSMemory() // the daemon is usually idle now, and the garbage collector alone would keep the memory
+	debug.FreeOSMemory() // the daemon is usually idle now, and the garbage collector would keep the memory
 	a.address.wait(connected)
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 )
 
 // process is one start of an adapter, implemented as a runner of go-plugin. It differs from go-plugin's own runner in
-// three ways: the environment is restricted, stdin is a pipe that closes when the daemon exits, and the whole process
-// group is killed.
+// three ways: it restricts the environment, its stdin is a pipe that closes when the daemon exits, and it kills the
+// whole process group.
 type process struct {
 	cmd     *exec.Cmd
 	stdout  io.ReadCloser
@@ -32,9 +32,9 @@ type process struct {
 	wait    func() error
 }
 
-// command returns the command that runs the adapter from a file, with the listeners that it inherits. The program name
-// of a shipped adapter selects which adapter serviced acts as; an added adapter, which runs from a copy, gets its own
-// path.
+// command returns the command that runs the adapter from a file, with the listeners that it inherits. For a shipped
+// adapter, the program name selects the adapter that serviced acts as. An added adapter runs from a copy, but its
+// program name is the path of the original.
 func (a *adapter) command(path string, listeners []*os.File) *exec.Cmd {
 	cmd := exec.CommandContext(context.Background(), path)
 	cmd.Args[0] = programpath.AdapterPrefix + a.name
@@ -87,7 +87,7 @@ func (p *process) Start(context.Context) error {
 
 func (p *process) Wait(context.Context) error { return p.wait() }
 
-// Kill kills the whole group. It is not an error if the process has already ended.
+// Kill kills the whole group. It returns nil if the process has already ended.
 func (p *process) Kill(context.Context) error {
 	if p.cmd.Process == nil {
 		return nil
@@ -105,7 +105,7 @@ func (p *process) Kill(context.Context) error {
 
 func (p *process) Stdout() io.ReadCloser { return p.stdout }
 
-// Stderr is always empty for go-plugin, whose log parser panics on some lines; lineLog reads it instead.
+// Stderr returns an empty reader, because go-plugin's log parser panics on some lines. lineLog reads stderr instead.
 func (p *process) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
 
 func (p *process) Name() string { return p.cmd.Path }
@@ -128,7 +128,7 @@ func (p *process) HostToPlugin(network, addr string) (string, string, error) {
 	return network, addr, nil
 }
 
-// workDir returns a directory that cannot be deleted and does not keep a volume from being unmounted.
+// workDir returns a directory that cannot be deleted and is on no volume that the user may want to unmount.
 func workDir() string {
 	if runtime.GOOS == "windows" {
 		return ""
@@ -136,7 +136,7 @@ func workDir() string {
 	return "/"
 }
 
-// allowedVariables are the variables of the daemon's environment that an adapter inherits: those needed to run a
+// allowedVariables lists the environment variables that an adapter inherits from the daemon: those needed to run a
 // program and to find certificates. They include no SERVICE_* variable.
 var allowedVariables = []string{
 	"PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME",
@@ -147,7 +147,7 @@ var allowedVariables = []string{
 // proxyVariables are inherited by shipped adapters only, because a proxy's address may contain a password.
 var proxyVariables = []string{"HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy"}
 
-// bluetoothVariable contains the address of BlueZ's D-Bus if it is not the usual one. Only shipped adapters inherit it.
+// bluetoothVariable contains the address of BlueZ's D-Bus if it is not the default. Only shipped adapters inherit it.
 const bluetoothVariable = "DBUS_SYSTEM_BUS_ADDRESS"
 
 // environment returns the complete environment of an adapter: the allowed variables, go-plugin's own variables, the

@@ -13,15 +13,15 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// Limits of a scan. scanGrace is how much longer than requested the adapter may take.
+// Limits of a scan. scanGrace is how much longer than requested a scan may take.
 const (
 	maxScan   = time.Minute
 	maxFound  = 64
 	scanGrace = 15 * time.Second
 )
 
-// Scan searches for real glasses for a time from 1 s to 60 s and returns at most 64 pairs, in the order in which they
-// were found. It returns a *problem.Error or ctx's error on failure.
+// Scan searches for real glasses for 1 s to 60 s and returns at most 64 pairs, in the order in which they were found.
+// It returns a *problem.Error, or ctx's error.
 func (h *Host) Scan(ctx context.Context, length time.Duration) ([]backend.FoundPair, error) {
 	a, err := h.findTransport(RealDevice)
 	if err != nil {
@@ -53,7 +53,7 @@ func (h *Host) Scan(ctx context.Context, length time.Duration) ([]backend.FoundP
 	return nil, problemOf(inner, a.name, err)
 }
 
-// receivePairs receives pairs until the adapter ends the scan. A repeated pair replaces the earlier one.
+// receivePairs receives pairs until the adapter ends the scan. A later result for a pair replaces the earlier one.
 func receivePairs(stream grpc.ServerStreamingClient[pluginv1.ScanResponse]) ([]backend.FoundPair, error) {
 	var found []backend.FoundPair
 	for {

@@ -15,7 +15,7 @@ func ofSession(route, id string) request {
 	return request{route: route, path: map[string]string{"id": id}, hosted: true}
 }
 
-// CreateSession creates or resumes a session; created reports which.
+// CreateSession creates or resumes a session. created reports which.
 func (h *Host) CreateSession(ctx context.Context, t backend.Target, q backendapi.SessionRequest) (s backend.Session,
 	created bool, err error) {
 	req := ofSession(backendapi.RouteOpenSession, "")
@@ -43,7 +43,7 @@ func (h *Host) ListSessions(ctx context.Context, t backend.Target) ([]backend.Se
 	return list, nil
 }
 
-// CloseSession closes a session; closing it again is not an error.
+// CloseSession closes a session. Closing a closed session is not an error.
 func (h *Host) CloseSession(ctx context.Context, t backend.Target, id string) (backend.Session, error) {
 	s, err := fetch[backendapi.Session](ctx, h, t, ofSession(backendapi.RouteCloseSession, id))
 	return session(s), err
@@ -57,7 +57,8 @@ func (h *Host) MintSessionSecret(ctx context.Context, t backend.Target, id strin
 	return r.AppSecret, err
 }
 
-// ListEvents returns the rows of the event log after the cursor since, at most limit or 100 if limit is 0.
+// ListEvents returns the rows of the event log after the cursor since. It returns at most limit rows, or 100 if limit
+// is 0.
 func (h *Host) ListEvents(ctx context.Context, t backend.Target, id string, since int64, limit int) (
 	backendapi.EventPage, error) {
 	return h.WaitEvents(ctx, t, id, since, limit, 0)
@@ -66,7 +67,7 @@ func (h *Host) ListEvents(ctx context.Context, t backend.Target, id string, sinc
 // maxWait is the maximum wait of WaitEvents.
 const maxWait = backendapi.MaxWaitMs * time.Millisecond
 
-// WaitEvents is ListEvents, but waits up to 25 s for a row if there is none. An empty page is not an error.
+// WaitEvents is like ListEvents, but waits up to 25 s for a row if there is none. An empty page is not an error.
 func (h *Host) WaitEvents(
 	ctx context.Context, t backend.Target, id string, since int64, limit int, wait time.Duration,
 ) (backendapi.EventPage, error) {
@@ -83,11 +84,11 @@ func (h *Host) WaitEvents(
 	return fetch[backendapi.EventPage](ctx, h, t, req)
 }
 
-// controlWait is how long a backend waits for the simulator page's result.
+// controlWait is how long a backend waits for a result of the simulator page.
 const controlWait = 10 * time.Second
 
 // Control sends a control request to a session's simulated glasses and returns the payload of their result
-// (glasses.Result), which may be an error of the glasses.
+// (glasses.Result). The result may be an error of the glasses.
 func (h *Host) Control(
 	ctx context.Context, t backend.Target, id, typ string, payload json.RawMessage, media []byte,
 ) (json.RawMessage, error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// UploadTelemetry uploads a batch of usage events, a proto/telemetry.Batch as JSON. Usage is not tied to an account,
-// so the target's bearer token is not sent.
+// UploadTelemetry uploads a batch of usage events (proto/telemetry.Batch, as JSON). Usage is not tied to an account, so
+// the target's bearer token is not sent.
 func (h *Host) UploadTelemetry(ctx context.Context, t backend.Target,
 	batch []byte) (backendapi.TelemetryReceipt, error) {
 	return fetch[backendapi.TelemetryReceipt](ctx, h, anonymous(t),

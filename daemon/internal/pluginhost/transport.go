@@ -12,7 +12,7 @@ import (
 )
 
 // maxQueued is the maximum number of queued frames in each direction of an attachment. If the queue to the glasses is
-// full, frames are refused. If the queue from the glasses is full, the adapter blocks.
+// full, further frames are refused. If the queue from the glasses is full, the adapter blocks.
 const maxQueued = 256
 
 type (
@@ -37,9 +37,9 @@ type attachment struct {
 	workers  sync.WaitGroup
 }
 
-// Attach attaches a session's glasses through the named transport adapter, which it starts if necessary. ctx applies
-// only to the opening; the glasses stay attached until Close, or until the adapter or the host stops. It returns a
-// *problem.Error or ctx's error on failure.
+// Attach attaches a session's glasses through the named transport adapter, starting the adapter if necessary. ctx
+// applies only to the opening. The glasses stay attached until Close, or until the adapter or the host stops. It
+// returns a *problem.Error, or ctx's error.
 func (h *Host) Attach(ctx context.Context, name string, open backend.TransportOpen) (backend.Glasses, error) {
 	request, err := openRequest(open)
 	if err != nil {
@@ -89,7 +89,7 @@ func openRequest(o backend.TransportOpen) (*pluginv1.AttachRequest, error) {
 	return &pluginv1.AttachRequest{Message: &pluginv1.AttachRequest_Open{Open: open}}, nil
 }
 
-// open opens the stream and waits for the opened message.
+// open opens the stream and waits for the message that the glasses are attached.
 func (g *attachment) open(c pluginv1.TransportClient, request *pluginv1.AttachRequest) (err error) {
 	var first *pluginv1.AttachResponse
 	if g.stream, err = c.Attach(g.life); err == nil {
@@ -108,7 +108,7 @@ func (g *attachment) open(c pluginv1.TransportClient, request *pluginv1.AttachRe
 // read receives the glasses' frames until the stream ends.
 func (g *attachment) read() {
 	defer close(g.in)
-	defer g.end() // ends write as well
+	defer g.end() // also ends write
 	for {
 		m, err := g.stream.Recv()
 		if err != nil {
@@ -141,7 +141,7 @@ func (g *attachment) closeError(err error) error {
 	return problemOf(context.Background(), g.name, err)
 }
 
-// write sends the session's frames to the glasses.
+// write sends the session's queued frames to the glasses.
 func (g *attachment) write() {
 	for {
 		select {

@@ -14,19 +14,20 @@ import (
 	"github.com/hashicorp/go-plugin"
 )
 
-// Manifest is the name of the file, in the directory of the binaries, that contains the checksums of the shipped
-// adapters. Each line is a SHA-256 in hexadecimal, two spaces and a file name.
+// Manifest is the name of the file that contains the checksums of the shipped adapters. It is in the directory of the
+// binaries. Each line is a SHA-256 in hexadecimal, two spaces and a file name.
 const Manifest = "plugins.sha256"
 
-// maxManifestLines is the maximum number of lines of the manifest, which normally has only a few lines.
+// maxManifestLines is the maximum number of lines of the manifest.
 const maxManifestLines = 256
 
-// refusal is the reason why a file must not run, and how the user can fix it.
+// refusal is the reason why a file must not run, with the user's next step.
 type refusal struct {
 	reason, fixHint string
-	// mismatch is set if the files are from different versions, as while an upgrade replaces them one after the other.
+	// mismatch is set if the files are from different versions, for example during an upgrade that replaces them one
+	// after the other.
 	mismatch bool
-	// upgrading is set if the files changed recently: an upgrade is probably being installed, and a retry helps.
+	// upgrading is set if the files changed recently. An upgrade is then probably being installed, and a retry helps.
 	upgrading bool
 }
 
@@ -42,7 +43,7 @@ func refuseWith(fixHint, format string, args ...any) error {
 	return &refusal{reason: fmt.Sprintf(format, args...), fixHint: fixHint}
 }
 
-// refuseMismatch is like refuse, for files from different versions.
+// refuseMismatch is like refuse, but for files from different versions.
 func refuseMismatch(format string, args ...any) error {
 	return &refusal{reason: fmt.Sprintf(format, args...), fixHint: reinstall, mismatch: true}
 }
@@ -50,7 +51,7 @@ func refuseMismatch(format string, args ...any) error {
 // runHint returns the hint to run a command.
 func runHint(command string) string { return "Run `" + command + "`, then try again." }
 
-// FixHint returns how the user can fix an error of Check.
+// FixHint returns the user's next step after an error of Check.
 func FixHint(err error) string {
 	var r *refusal
 	if errors.As(err, &r) {
@@ -68,7 +69,8 @@ func (a *adapter) verify() (path string, err error) {
 	return path, a.explainMismatch(path, verify(a.host.opts.Dir, path))
 }
 
-// file returns the path of the adapter's file. For a shipped adapter, an upgrade may change it while the daemon runs.
+// file returns the path of the adapter's file. For a shipped adapter, an upgrade may change the path while the daemon
+// runs.
 func (a *adapter) file() string {
 	if a.added != nil {
 		return a.added.Path
@@ -76,8 +78,8 @@ func (a *adapter) file() string {
 	return shippedFile(a.host.opts.Dir, a.name)
 }
 
-// verify checks that path is a regular file in dir itself, that only this user and root could replace it, and that its
-// checksum is in the manifest. It reads the manifest each time, so that an upgrade in place needs no restart.
+// verify checks that path is a regular file in dir itself, that only this user and root could replace it, and that the
+// manifest contains its checksum. It reads the manifest each time, so that no restart is needed after an upgrade.
 func verify(dir, path string) error {
 	if err := checkInside(dir, path); err != nil {
 		return err
@@ -96,7 +98,7 @@ func verify(dir, path string) error {
 	return err
 }
 
-// checkInside refuses a file that is missing, is not a regular file, or is a symbolic link that leads out of dir.
+// checkInside refuses a file that is missing or not regular, or that a symbolic link places outside dir.
 func checkInside(dir, path string) error {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return refuseMismatch("%s is missing", path)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Logger writes a warning at most once per interval, with the number of identical warnings that it has since
-// suppressed. It is safe for concurrent use.
+// Logger writes a warning at most once per interval. The warning includes the number of identical ones suppressed since
+// the last. Logger is safe for concurrent use.
 type Logger struct {
 	log   *slog.Logger
 	every time.Duration
@@ -29,8 +29,8 @@ func New(log *slog.Logger, every time.Duration, now func() time.Time) *Logger {
 	return &Logger{log: log, every: every, now: now, messages: map[string]*suppression{}}
 }
 
-// Warn logs message, which must be a constant, with its attributes. It ignores the attributes when it compares
-// messages.
+// Warn logs message, which must be a constant, with its attributes. Messages that differ only in attributes count as
+// identical.
 func (l *Logger) Warn(message string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

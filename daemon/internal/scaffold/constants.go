@@ -7,13 +7,13 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// Limits on an app's recorded constants and on the calls that announce them.
+// Limits on an app's recorded constants and on the calls that announce phrases.
 const (
 	maxConstants = 2000
-	maxConstant  = 8000 // bytes of one constant
+	maxConstant  = 8000 // bytes
 )
 
-// constant is a named list or text of the app. If the app announces it, its strings are phrases.
+// constant is a named list or text of the app. Its strings are phrases if the app announces it.
 type constant struct {
 	name, file string
 	phrases    []Use
@@ -26,7 +26,7 @@ type announcement struct {
 }
 
 var (
-	// constantPattern matches a name and the beginning of a list, a map of phrases or a text, in any of the languages.
+	// constantPattern matches a name and the beginning of a list, a map of phrases or a text, in all languages.
 	constantPattern = pattern(`([A-Za-z_]\w*)\s*(?::[^=\n]{0,80}|:)?=\s*(?:\[\]string\s*|map\[string\]\w+\s*|` +
 		`(?:(?:mutable)?[lL]istOf|setOf|arrayOf|tuple|list|set|frozenset|Object\.freeze|new Set)\s*)?([\[({"'])`)
 	aliasPattern = pattern(`\b([A-Za-z_]\w*)\s+as\s+([A-Za-z_]\w*)`)
@@ -34,11 +34,11 @@ var (
 	keyPattern   = pattern(`^\s*:`)
 )
 
-// plainWords may occur in a call but do not name the announced constant.
+// plainWords are words that may occur in a call without naming the announced constant.
 var plainWords = []string{"for", "in", "if", "else", "await", "try", "as", "new", "const", "let", "this", "self",
 	"string", "true", "false", "True", "False", "None", "null", "nil", "ctx", "it"}
 
-// constants records the constants that a file defines, and the names by which it imports others.
+// constants records the constants that a file defines, and the names under which it imports others.
 func (in *inspector) constants(name, text string) {
 	line, counted := 1, 0
 	for _, m := range constantPattern().FindAllStringSubmatchIndex(text, maxConstants) {
@@ -72,13 +72,13 @@ func (in *inspector) constants(name, text string) {
 	}
 }
 
-// quoted is a string in a text and its position.
+// quoted is a string in a text, with its position.
 type quoted struct {
 	text string
 	at   int
 }
 
-// phraseStrings returns the strings of a list, or the keys of a map.
+// phraseStrings returns the strings of a list, or a map's keys.
 func phraseStrings(text string) []quoted {
 	var all, keys []quoted
 	for _, m := range stringPattern().FindAllStringIndex(text, glasses.MaxPhrases+1) {
@@ -126,8 +126,8 @@ func (in *inspector) announced(arguments string, at Use) {
 	}
 }
 
-// resolve looks up the constants that the app announces by name. It reports a name that is not found or that several
-// files define.
+// resolve looks up the constants that the app announces by name. It reports a name that it does not find, or that
+// several files define.
 func (in *inspector) resolve() {
 	for _, a := range in.announcements {
 		found := false
@@ -147,12 +147,12 @@ func (in *inspector) resolve() {
 		}
 	}
 	i := slices.IndexFunc(in.found.Commands, func(u Use) bool { return u.Name == glasses.TypePhrasesAnnounce })
-	if i >= 0 && !in.announces { // announced by a frame that the app builds itself
+	if i >= 0 && !in.announces { // the app announces it in a frame that it builds itself
 		in.found.UnknownPhrases = append(in.found.UnknownPhrases, in.found.Commands[i])
 	}
 }
 
-// constantOf returns the constant called name in a file. If the file does not define it, constantOf returns the
+// constantOf returns the constant called name in a file. If the file does not define one, constantOf returns the
 // project's only constant called name.
 func (in *inspector) constantOf(name, file string) (constant, bool) {
 	if original, ok := in.aliases[file+" "+name]; ok {

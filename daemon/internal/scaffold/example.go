@@ -14,15 +14,15 @@ import (
 type Example struct {
 	Language string
 	Topic    string
-	Name     string // the file's name, in the directory that contains the module's directory
+	Name     string // file name; the file is in the parent of the module's directory
 	Code     string
 	Topics   []ExampleTopic
-	// Capabilities are the capabilities that the module must support.
+	// Capabilities lists the capabilities that the module must support.
 	Capabilities []string
-	Run          string // how to start it; the session's address and secret file must be in the environment
+	Run          string // how to start it, with the session's address and secret file in the environment
 }
 
-// ExampleTopic is one subject of the examples.
+// ExampleTopic is a subject of examples.
 type ExampleTopic struct {
 	ID           string   `json:"id"`
 	About        string   `json:"about"`
@@ -32,7 +32,7 @@ type ExampleTopic struct {
 //go:embed examples
 var examples embed.FS
 
-// ExampleTopics lists the subjects. Each has an example in every language.
+// ExampleTopics lists the topics. Each has an example in every language.
 func ExampleTopics() []ExampleTopic {
 	return []ExampleTopic{
 		{"hello", "Shows a text and counts taps: start here.", []string{guide.Display, guide.Input}},

@@ -13,10 +13,10 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// Version is the version of the generated module. It increases with every change that an app could notice.
+// Version is the version of the generated module. It increases with every change that an app could observe.
 const Version = "1.3"
 
-// The languages for which a module can be generated.
+// Languages for which a module can be generated.
 const (
 	TypeScript = "typescript"
 	Python     = "python"
@@ -30,7 +30,7 @@ func Languages() []string { return []string{TypeScript, Python, Kotlin, Swift} }
 // Request describes the requested module.
 type Request struct {
 	Language string
-	// Capabilities are IDs from guide.Capabilities; time is always included. Empty means display and input.
+	// Capabilities are IDs of guide.Capabilities. time is always included. Empty means display and input.
 	Capabilities []string
 }
 
@@ -46,7 +46,8 @@ var templates embed.FS
 var moduleNames = map[string]string{TypeScript: "glasses.ts", Python: "glasses.py", Kotlin: "Glasses.kt",
 	Swift: "Glasses.swift"}
 
-// Normalise checks a request and returns its canonical form: capabilities in the guide's order, once each, with time.
+// Normalise checks a request and returns its canonical form: each capability once, in the guide's order, including
+// time.
 func Normalise(r Request) (Request, error) {
 	if !slices.Contains(Languages(), r.Language) {
 		return r, problem.New(problem.CodeInvalidRequest, "language must be one of "+strings.Join(Languages(), ", "),
@@ -71,7 +72,7 @@ func Normalise(r Request) (Request, error) {
 	return r, nil
 }
 
-// Generate returns the files of a module, first the module itself.
+// Generate returns the files of a module. The first is the module itself.
 func Generate(r Request) ([]File, error) {
 	r, err := Normalise(r)
 	if err != nil {
@@ -98,9 +99,9 @@ func Generate(r Request) ([]File, error) {
 	return files, nil
 }
 
-// A loader lets TypeScript code import the module as glasses.js, the name that tsc expects by default, before any
-// JavaScript exists: Node runs TypeScript and looks for that file. A build may replace the loader, so manifests
-// do not contain its checksum.
+// Loaders let TypeScript code import the module as glasses.js before any JavaScript exists. tsc expects that name by
+// default, and Node, which runs TypeScript, looks for that file. A build may replace the loader, so manifests do not
+// contain its checksum.
 const (
 	loaderName = "glasses.js"
 	loader     = "// " + generatedBy + `with this file Node runs the module without a build; tsc may replace it.
@@ -123,8 +124,9 @@ func header(r Request) string {
 	return mark + strings.Join(lines, "\n"+mark) + "\n\n"
 }
 
-// choose keeps the lines that the capabilities need. Templates mark parts with comment lines, from "//: if
-// camera,motion" (any of them) to "//: end"; Python uses "#:". Parts may be nested.
+// choose keeps the lines that the capabilities need. In a template, a part begins with a comment line such as "//: if
+// camera,motion", which means any of these capabilities, and ends with "//: end". Python uses "#:". Parts may be
+// nested.
 func choose(text string, capabilities []string) string {
 	var out strings.Builder
 	keep := []bool{true}

@@ -20,14 +20,14 @@ type gitIgnore struct {
 	byFolder map[string][]ignorePattern
 	patterns int
 	bytes    int
-	// index is the index of the repository whose root is the project directory. It contains uncompressed paths
-	// (versions 2 and 3 of the format; git's default).
+	// index is the index of the repository whose root is the project directory. It contains uncompressed paths, as in
+	// versions 2 (git's default) and 3 of the format.
 	index []byte
 }
 
 // ignorePattern is a line of a .gitignore file.
 type ignorePattern struct {
-	segments   []string // of the path below its directory; one segment that is not anchored also matches in subdirectories
+	segments   []string // of the path below its directory; one without an anchor also matches in subdirectories
 	isAnchored bool
 	isNegated  bool
 	isFolder   bool // matches only folders
@@ -76,8 +76,7 @@ func (g *gitIgnore) names(name string, isFolder bool) bool {
 	return g.matches(name, isFolder)
 }
 
-// matches applies the patterns of the nearest directory first. Within a file, the last matching pattern
-// applies.
+// matches applies the patterns of the nearest directory first. Within a file, the last matching pattern wins.
 func (g *gitIgnore) matches(name string, isFolder bool) bool {
 	for dir := path.Dir(name); ; dir = path.Dir(dir) {
 		below := strings.Split(strings.TrimPrefix(name, dir+"/"), "/")
@@ -132,7 +131,8 @@ func (g *gitIgnore) tracks(name string, isFolder bool) bool {
 		if at < 0 {
 			return false
 		}
-		// The length of the whole path precedes it in the index, which rules out a match with the end of another path.
+		// In the index, the length of the whole path precedes the path. This rules out a match with the end of another
+		// path.
 		if end := bytes.IndexByte(rest[at:], 0); at >= 2 && end == int(rest[at-2]&0x0f)<<8|int(rest[at-1]) {
 			return true
 		}

@@ -19,9 +19,9 @@ const (
 	maxFiles   = 2000
 	maxFolders = 5000
 	maxDepth   = 24
-	maxReads   = 2 * maxFiles // the files of modules are read twice
+	maxReads   = 2 * maxFiles // files of modules are read twice
 	maxBytes   = 64 << 20     // of all files together
-	maxUses    = 1000         // limit on recorded commands, and on recorded phrases
+	maxUses    = 1000         // limit on recorded commands and on recorded phrases
 	maxKeys    = 50
 
 	maxExampleModules = 50
@@ -34,7 +34,7 @@ type Inspection struct {
 	Languages []LanguageUse
 	Modules   []ModuleState
 	Pages     []FileState // the project's copies of the connection page
-	// Commands lists the places where the app's own files use commands of the module.
+	// Commands lists the places where the app's files use commands of the module.
 	Commands     []Use
 	Capabilities []string // of the used commands and events
 	Phrases      []Use
@@ -56,32 +56,32 @@ type LanguageUse struct {
 	Files    int    `json:"files"`
 }
 
-// ModuleState is a generated module and the state of its files.
+// ModuleState is a generated module with the state of its files.
 type ModuleState struct {
 	Dir          string      `json:"dir"`
 	Language     string      `json:"language"`
 	Version      string      `json:"version"`
 	Capabilities []string    `json:"capabilities"`
 	Files        []FileState `json:"files"`
-	// FromExample is set if the module came with an example. It then has no key and no project, and no manifest lists
-	// it.
+	// FromExample is set if the module came with an example. Such a module has no key and no project, and no manifest
+	// lists it.
 	FromExample bool `json:"fromExample"`
 }
 
-// FileState is a generated file: intact, changed or missing.
+// FileState is a generated file that is intact, changed or missing.
 type FileState struct {
 	Path  string `json:"path"`
 	State string `json:"state"`
 }
 
-// Use is a place in the app's own files that uses a command or announces a phrase.
+// Use is a place in the app's files that uses a command or announces a phrase.
 type Use struct {
 	Name string `json:"name"`
 	File string `json:"file"`
 	Line int    `json:"line"`
 }
 
-// Declared lists the permissions that a platform's manifest requests.
+// Declared lists the permissions requested by a platform's manifest.
 type Declared struct {
 	Platform string   `json:"platform"`
 	File     string   `json:"file"`
@@ -91,14 +91,14 @@ type Declared struct {
 // KeyState is the state of a project key's file.
 type KeyState struct {
 	Path string `json:"path"`
-	// Ignored is set if a .gitignore pattern matches the file, Tracked if version control tracks it
-	// nevertheless, and Private if only its owner may read it.
+	// Ignored is set if a .gitignore pattern matches the file, Tracked if version control tracks the file anyway, and
+	// Private if only the file's owner may read it.
 	Ignored bool `json:"ignored"`
 	Tracked bool `json:"tracked"`
 	Private bool `json:"private"`
 }
 
-// lineFinding is a problem in a single line, from which a Finding is made.
+// lineFinding is a problem in a single line, from which a Finding is created.
 type lineFinding struct {
 	code, file, word string
 	line             int
@@ -160,20 +160,20 @@ type inspector struct {
 	sources   []string
 	git       gitIgnore
 	ignored   []string // directories that version control ignores
-	inIgnored bool     // whether walk is inside one of them
+	inIgnored bool     // walk is inside an ignored directory
 	names     []string // names of all files
 	folders   int
 	reads     int // number of attempts to read a file
 	bytes     int // bytes read
 
 	known         []constant
-	aliases       map[string]string // names by which constants are imported; a key is a file, a space and the name
+	aliases       map[string]string // names under which constants are imported; a key is a file, a space and the name
 	announcements []announcement
 	bound         map[string]bool // variables of the current file that hold glasses
-	announces     bool            // whether a call announces phrases
+	announces     bool            // a call announces phrases
 }
 
-// walk lists at most maxFiles files in and below a directory. Only the project's own directory must be
+// walk lists at most maxFiles files in a directory and its subdirectories. Only the project's directory itself must be
 // readable.
 func (in *inspector) walk(dir string) error {
 	if in.folders++; in.folders > maxFolders || len(in.names) >= maxFiles {
@@ -252,8 +252,8 @@ func (in *inspector) readGit() {
 	}
 }
 
-// walkIgnored looks for modules and keys in the directories that version control ignores. Other files in them are
-// build copies or private.
+// walkIgnored looks for modules and keys in directories that version control ignores. Other files there are build
+// copies or private.
 func (in *inspector) walkIgnored() {
 	truncated := in.found.Truncated
 	in.inIgnored = true
@@ -279,7 +279,7 @@ func (in *inspector) full() bool {
 	return full || in.ctx.Err() != nil
 }
 
-// read returns the content of a file, or nil if the file is too long or cannot be read, or if a limit was
+// read returns the content of a file. It returns nil if the file is too long or cannot be read, or if a limit was
 // reached.
 func (in *inspector) read(name string) []byte {
 	if in.full() {
@@ -295,7 +295,7 @@ func (in *inspector) read(name string) []byte {
 	return data
 }
 
-// modules compares the generated files with the files on disk.
+// modules compares the files that manifests list with the files on disk.
 func (in *inspector) modules() {
 	for _, name := range in.manifests {
 		if in.full() {

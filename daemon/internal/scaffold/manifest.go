@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Names of files in the module's directory. The key is a secret.
+// Names of files in the module's directory. The key file contains a secret.
 const (
 	ManifestName = "service.manifest.json"
 	KeyName      = "service.key"
@@ -17,11 +17,11 @@ const (
 	ignoreName   = ".gitignore"
 )
 
-// ProjectFile contains the app ID, at the root of the app's project. Sessions look for it in the working directory and
-// its parents.
+// ProjectFile is the file at the root of the app's project that contains the app ID. Sessions look for it in the
+// working directory and its parents.
 const ProjectFile = "service.json"
 
-// Manifest lists the files generated into a directory, so that manual changes are detected.
+// Manifest lists the files generated into a directory, so that manual changes can be detected.
 type Manifest struct {
 	Manifest int      `json:"manifest"` // the version of this format: 1
 	Project  string   `json:"project"`
@@ -48,8 +48,7 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// parseManifest parses a manifest. It returns an error for a file name that leads out of the
-// directory.
+// parseManifest parses a manifest. It rejects file names that lead out of the directory.
 func parseManifest(data []byte) (Manifest, error) {
 	var m Manifest
 	if err := json.Unmarshal(data, &m); err != nil || m.Manifest != 1 {
@@ -79,7 +78,7 @@ func (m Manifest) sum(name string) string {
 	return ""
 }
 
-// withModule returns the manifest with a module added. It replaces a module of the same language.
+// withModule returns the manifest with module, which replaces a module of the same language.
 func (m Manifest) withModule(module Module) Manifest {
 	m.Modules = append(slices.DeleteFunc(slices.Clone(m.Modules),
 		func(old Module) bool { return old.Language == module.Language }), module)
@@ -92,7 +91,7 @@ func (m Manifest) withModule(module Module) Manifest {
 func (m Manifest) encode() []byte {
 	data, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
-		return nil // strings and numbers can always be encoded
+		return nil // cannot happen: strings and numbers can always be encoded
 	}
 	return append(data, '\n')
 }

@@ -25,8 +25,8 @@ func fetchPage(ctx context.Context, page Page, project string) ([]byte, error) {
 	return html, nil
 }
 
-// page decides whether the connection page is written: it is, unless the existing page was changed by hand or not
-// generated. If the page is missing and not requested, page removes it from the manifest.
+// page decides whether to write the connection page. It does not overwrite a page that was changed by hand or not
+// generated. If the page is missing and not requested, it removes the page from the manifest.
 func (p *project) page(ctx context.Context, html []byte, o Order) {
 	name := path.Join(p.dir, PageName)
 	old, err := p.files.Read(ctx, name, maxRead)

@@ -16,7 +16,8 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// ModuleOf returns an example's module with additional capabilities. It returns a *problem.Error on failure.
+// ModuleOf returns an example's module, with the additional capabilities in more. It returns a *problem.Error on
+// failure.
 func ModuleOf(e Example, more []string) (files []File, capabilities []string, err error) {
 	r, err := Normalise(Request{Language: e.Language, Capabilities: slices.Concat(e.Capabilities, more)})
 	if err != nil {
@@ -26,9 +27,9 @@ func ModuleOf(e Example, more []string) (files []File, capabilities []string, er
 	return files, r.Capabilities, err
 }
 
-// Place writes an example and its module into the directory root, which is absolute. The module gets the capabilities
-// of the example, of an existing module, and in more. Place keeps an example that was changed by hand. If the module
-// was changed by hand, or belongs to a project, it writes no files. It returns a *problem.Error on failure.
+// Place writes an example and its module into root, an absolute directory. The module gets the capabilities of the
+// example, of an existing module, and in more. Place keeps an example that was changed by hand. It writes no files if
+// the module was changed by hand or belongs to a project. It returns a *problem.Error on failure.
 func Place(
 	ctx context.Context, files clientio.Files, root string, e Example, more []string,
 ) (written []WrittenFile, capabilities []string, err error) {
@@ -73,8 +74,8 @@ func Place(
 	return append([]WrittenFile{{e.Name, state}}, p.written...), capabilities, nil
 }
 
-// exampleModule returns the capabilities of an existing module file, or none if there is no such file. It returns
-// an error if the file differs from the generated one.
+// exampleModule returns the capabilities of an existing module file, or none if there is no file. It returns an error
+// if the file differs from the generated one.
 func (p *project) exampleModule(ctx context.Context, language string, f File) ([]string, error) {
 	name := path.Join(p.dir, f.Name)
 	data, err := p.files.Read(ctx, name, maxRead)
@@ -96,13 +97,13 @@ func (p *project) exampleModule(ctx context.Context, language string, f File) ([
 		"Move the changes into a file of the app's own, delete this one, and call again.")
 }
 
-// exampleHint returns a hint on adding a capability to an example's module without an account.
+// exampleHint returns the fix hint for adding a capability to an example's module without an account.
 func exampleHint(id string) string {
 	return fmt.Sprintf(`Call getCodeExample with the same language and topic, dir, and capabilities ["%s"], `+
 		"which adds it to the module and needs no account.", id)
 }
 
-// generateHint returns a hint on adding a capability to the generated module.
+// generateHint returns the fix hint for adding a capability to the generated module.
 func (c *checker) generateHint(capability guide.Capability) string {
 	if !c.generated() {
 		return exampleHint(capability.ID)

@@ -13,7 +13,7 @@ import (
 )
 
 // methods maps the module's methods, in all its languages, to the commands that they send. Methods in plainMethods are
-// common words and are recognised only on variables that hold glasses.
+// common words, so they are recognised only on variables that hold glasses.
 var methods = map[string]string{
 	"stopSaying": glasses.TypeSpeechStop, "stop_saying": glasses.TypeSpeechStop,
 	"startTranscription": glasses.TypeTranscriptionStart, "start_transcription": glasses.TypeTranscriptionStart,
@@ -37,7 +37,8 @@ var (
 	literalPattern = pattern(`"([a-z]+\.[a-z]+)"`)
 	inputPattern   = pattern(`["']input["']`)
 	stringPattern  = pattern(`"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'`)
-	// receiverPattern matches the end of an expression before a method, boundPattern a variable that holds glasses.
+	// receiverPattern matches the end of an expression before a method. boundPattern matches a variable that holds
+	// glasses.
 	receiverPattern = pattern(`([A-Za-z_]\w*)\s*[?!]?\.$`)
 	boundPattern    = pattern(`([A-Za-z_]\w*)\s*(?::[^=\n]{0,40})?=\s*(?:try\s+)?(?:await\s+)?(?:\w+\.)?connect\(` +
 		`|\bconnect\([^)\n]*\)\s+as\s+([A-Za-z_]\w*)|([A-Za-z_]\w*)\s*\??:\s*(?:\w+\.)?Glasses\b`)
@@ -53,12 +54,12 @@ var (
 	simulatorPattern = pattern(`SERVICE_GLASSES_TRANSPORT["']?\s*[=:]\s*["']?simulator`)
 )
 
-// pattern compiles an expression on first use, because most daemons never inspect an app.
+// pattern compiles a regular expression on first use, because most daemons never inspect an app.
 func pattern(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// source inspects one of the app's own files.
+// source inspects one of the app's files.
 func (in *inspector) source(name string) {
 	data := in.read(name)
 	if data == nil || bytes.IndexByte(data[:min(len(data), 4096)], 0) >= 0 || in.generated[name] {
@@ -69,7 +70,7 @@ func (in *inspector) source(name string) {
 		if !isCompiled(name) && (len(in.found.Modules) == 0 || !in.git.ignores(name, false)) {
 			in.exampleModule(name, data)
 		}
-		return // the module's own commands are not the app's
+		return // the module's commands are not the app's
 	}
 	if !config && in.git.ignores(name, false) || in.isBuildCopy(name, text) {
 		return
@@ -109,7 +110,7 @@ func (in *inspector) declare(platform, name string, found [][]string) {
 	in.found.Declared = append(in.found.Declared, d)
 }
 
-// line records the problems of a single line. It never quotes a secret.
+// line records the problems of a line. It never quotes a secret.
 func (in *inspector) line(name string, number int, line string, config bool) {
 	if len(line) > 2000 {
 		line = line[:2000]
@@ -125,12 +126,12 @@ func (in *inspector) line(name string, number int, line string, config bool) {
 		classify(FindPlaceholder, todoPattern().FindString(line))
 	}
 	if config && in.git.ignores(name, false) {
-		return // secrets belong in this file
+		return // secrets belong in the key's file
 	}
 	if m := secretPattern().FindStringSubmatch(line); m != nil {
 		classify(FindSecret, m[1]+"_…")
 	}
-	if key := providerPattern().FindString(line); strings.ContainsAny(key, "0123456789") { // words contain none
+	if key := providerPattern().FindString(line); strings.ContainsAny(key, "0123456789") { // words have no digits
 		classify(FindProviderKey, key[:3]+"…")
 	}
 	if !config && endpointPattern().MatchString(line) {
@@ -141,7 +142,7 @@ func (in *inspector) line(name string, number int, line string, config bool) {
 	}
 }
 
-// commands records the commands that a line uses, through a method of the module or by their wire names.
+// commands records the commands that a line uses, through methods of the module or by their wire names.
 func (in *inspector) commands(name string, number int, line string) {
 	use := func(command string) {
 		u := Use{command, name, number}
@@ -167,8 +168,8 @@ func (in *inspector) commands(name string, number int, line string) {
 	}
 }
 
-// phrases records the texts that the app announces: the strings up to the bracket that closes the call. It scans each
-// text only once, so that a file full of unclosed calls does not take longer.
+// phrases records the texts that the app announces, which are the strings before the bracket that closes the call. It
+// scans each text only once, so that a file full of unclosed calls takes no longer.
 func (in *inspector) phrases(name, text string) {
 	line, counted := 1, 0
 	for at := 0; ; {
@@ -227,16 +228,16 @@ func (in *inspector) isBuildCopy(name, text string) bool {
 			func(ext string) bool { return slices.Contains(in.sources, stem+ext) })
 }
 
-// isCompiled reports whether a generated file is, by its name, JavaScript (compiled or the loader) or a type
-// declaration.
+// isCompiled reports whether the name of a generated file is the name of JavaScript (compiled or the loader) or of a
+// type declaration.
 func isCompiled(name string) bool {
 	return extensions[path.Ext(name)] == "javascript" || strings.Contains(path.Base(name), ".d.")
 }
 
 var modulePattern = pattern(`Glasses module (\S+) for ([a-z, ]+)\.`)
 
-// exampleModule records a generated module that no manifest lists, such as one that came with an example. The module
-// is intact if this version generates the same file; a module from another version cannot be compared.
+// exampleModule records a generated module that no manifest lists, such as the module of an example. The module is
+// intact if this version generates the same file. A module from another version cannot be compared.
 func (in *inspector) exampleModule(name string, data []byte) {
 	m := modulePattern().FindSubmatch(data[:min(len(data), 400)])
 	if m == nil || len(in.found.Modules) >= maxExampleModules {
@@ -261,8 +262,8 @@ func unquote(inner string) (string, error) {
 	return s, err
 }
 
-// closingBracket returns the position of the bracket that closes a call or a list, or the length of the text if there
-// is none.
+// closingBracket returns the position of the bracket that closes a call or list, or the length of text if there is
+// none.
 func closingBracket(text string) int {
 	depth, quote := 1, byte(0)
 	for i := 0; i < len(text); i++ {

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/glasses/guide"
 )
 
-// The severities of a finding.
+// Severities of a finding.
 const (
 	SeverityError   = "error"   // the app will not work, or leaks a secret
 	SeverityWarning = "warning" // the app works here but fails elsewhere
@@ -55,8 +55,8 @@ const (
 	VerdictNotIntegrated = "not_integrated"
 )
 
-// Finding is a problem. File is relative to the project's directory. Line is 0 if the finding concerns the whole
-// file.
+// Finding is a problem in an app. File is relative to the project's directory. Line is 0 if the finding concerns the
+// whole file.
 type Finding struct {
 	Severity string `json:"severity"`
 	Code     string `json:"code"`
@@ -66,8 +66,7 @@ type Finding struct {
 	FixHint  string `json:"fixHint"`
 }
 
-// Validate evaluates an inspection. The verdict is ready only if no finding is an error and everything could be
-// checked.
+// Validate evaluates an inspection. The verdict is ready only if there are no errors and everything could be checked.
 func Validate(in Inspection) (verdict string, findings []Finding) {
 	c := &checker{in: in}
 	c.modules()
@@ -151,7 +150,7 @@ func (c *checker) modules() {
 	}
 }
 
-// generated reports whether a module was generated for this project. An example's module needs no project or key.
+// generated reports whether a module was generated for this project. The module of an example needs no project or key.
 func (c *checker) generated() bool {
 	return slices.ContainsFunc(c.in.Modules, func(m ModuleState) bool { return !m.FromExample })
 }
@@ -171,7 +170,7 @@ func (c *checker) pages() {
 	}
 }
 
-// capabilities compares the capabilities that the app uses with those of the generated modules.
+// capabilities compares the capabilities that the app uses with those that the generated modules support.
 func (c *checker) capabilities() {
 	if len(c.in.Modules) == 0 {
 		return
@@ -199,7 +198,8 @@ func (c *checker) capabilities() {
 	}
 }
 
-// permissions compares each platform's manifest with the permissions that the used capabilities need.
+// permissions compares the permissions that each platform's manifest requests with those that the used capabilities
+// need.
 func (c *checker) permissions() {
 	for _, d := range c.in.Declared {
 		for _, need := range guide.Declarations(d.Platform) {
@@ -230,7 +230,7 @@ func (c *checker) phrases() {
 		if byFile[p.File] == nil {
 			files = append(files, p.File)
 		}
-		if !slices.Contains(byFile[p.File], p.Name) { // announcing the same list on two screens is not a conflict
+		if !slices.Contains(byFile[p.File], p.Name) { // the same list may be announced on two screens
 			byFile[p.File] = append(byFile[p.File], p.Name)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// DefaultDir is the default directory of a module within its project.
+// DefaultDir is the default directory of a module in its project.
 const DefaultDir = "service"
 
 const maxRead = 1 << 20 // limit on the bytes read from one file
@@ -30,7 +30,7 @@ type Order struct {
 	Files   clientio.Files // the files of the client
 	Root    string         // the project's directory, absolute
 	Dir     string         // the module's directory, below Root; DefaultDir if empty
-	Project string         // app id; if empty, from service.json in or above Root, otherwise a new random one
+	Project string         // app id; empty means the one in service.json in or above Root, or else a new random one
 	Force   bool           // overwrite generated files that were changed by hand
 	Page    Page           // fetches the connection page; if nil, the page stays unchanged
 }
@@ -43,13 +43,13 @@ type Written struct {
 	Language     string
 	Capabilities []string
 	Files        []WrittenFile
-	KeyFile      string // absolute; only this file contains the key
-	KeyMinted    bool   // false if the existing key is used
+	KeyFile      string // absolute; this is the only file with the key
+	KeyMinted    bool   // false if there already was a key
 	PageErr      error  // why the connection page could not be fetched; the module is still written
 }
 
-// WrittenFile is one file of a project with its outcome: created, updated, unchanged, or kept. Kept means a connection
-// page that was changed by hand.
+// WrittenFile is one file of a project with its outcome: created, updated, unchanged or kept. A connection page that
+// was changed by hand is kept.
 type WrittenFile struct {
 	Path  string // relative to the project's directory, with slashes
 	State string
@@ -58,14 +58,14 @@ type WrittenFile struct {
 // Mint creates a key for a project. The key is a secret.
 type Mint func(ctx context.Context, project string) (key string, err error)
 
-// Page fetches the connection page of a project as one HTML file.
+// Page fetches a project's connection page as one HTML file.
 type Page func(ctx context.Context, project string) (html []byte, err error)
 
-// Write generates a module into a project. It preserves the user's own work: if a generated file was changed by hand,
-// Write returns CodeGeneratedFileChanged and writes no files, unless Force is set. It leaves all other files alone. If
-// the directory contains no key yet, Write calls mint before it writes anything. It fetches the connection page after
-// that, because creating the key creates the project. Write succeeds even if the page cannot be fetched. It returns a
-// *problem.Error, or mint's error, on failure.
+// Write generates a module into a project. If a generated file was changed by hand, Write returns
+// CodeGeneratedFileChanged and writes no files, unless Force is set. It leaves the user's own files alone. If the
+// directory contains no key yet, Write calls mint before it writes anything. It fetches the connection page after that,
+// because creating the key creates the project. Write succeeds even if the page cannot be fetched. It returns a
+// *problem.Error, or mint's error.
 func Write(ctx context.Context, o Order, mint Mint) (Written, error) {
 	request, err := Normalise(o.Request)
 	if err != nil {
@@ -104,14 +104,14 @@ func Write(ctx context.Context, o Order, mint Mint) (Written, error) {
 		PageErr: pageErr}, nil
 }
 
-// project is a project and the state of an order for it. Paths cannot leave its directory, not even through a
-// symbolic link.
+// project is a project and the state of an order for it. Paths cannot leave its directory, even through a symbolic
+// link.
 type project struct {
 	files    clientio.Files
 	dir      string // with slashes, relative to root
 	manifest Manifest
 	project  string
-	named    bool   // whether a service.json already contains the project
+	named    bool   // a service.json already contains the project
 	html     []byte // the connection page to write; nil if none
 	written  []WrittenFile
 }
@@ -166,7 +166,7 @@ func folderError(dir string, err error) error {
 
 var projectPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+$`)
 
-// choose determines the project to which the module belongs.
+// choose determines the project of the module.
 func (p *project) choose(ctx context.Context, o Order) error {
 	if o.Project != "" && (len(o.Project) > 155 || !projectPattern.MatchString(o.Project)) {
 		return problem.New(problem.CodeInvalidRequest, "project must be an app id in reverse-DNS form",
@@ -191,7 +191,7 @@ func (p *project) choose(ctx context.Context, o Order) error {
 	return nil
 }
 
-// projectAbove returns the project's ID in the service.json in dir or the nearest directory above.
+// projectAbove returns the project's ID from the service.json in dir or in the nearest parent directory.
 func projectAbove(ctx context.Context, files clientio.Files, dir string) (project, where string, err error) {
 	for range 64 {
 		where, data, err := files.Find(ctx, dir, ProjectFile, 64<<10)
@@ -199,7 +199,7 @@ func projectAbove(ctx context.Context, files clientio.Files, dir string) (projec
 			return "", "", nil // the file does not exist or may not be read
 		}
 		if found := filepath.Dir(where); found != dir && caller.IsShared(found) {
-			return "", "", nil // it belongs to none of the apps below
+			return "", "", nil // service.json above several apps belongs to none of them
 		}
 		var f struct{ Project string }
 		if json.Unmarshal(data, &f) != nil || f.Project != "" && !projectPattern.MatchString(f.Project) {
@@ -238,7 +238,7 @@ func (p *project) changedFiles(ctx context.Context, files []File) []string {
 // key returns a new key, or "" if the directory contains a key of this project.
 func (p *project) key(ctx context.Context, mint Mint) (string, error) {
 	data, err := p.files.Read(ctx, path.Join(p.dir, KeyName), maxRead)
-	of := p.manifest.Project // the project of the existing key; unknown in a directory without a manifest
+	of := p.manifest.Project // the project of the existing key; unknown if the directory has no manifest
 	if err == nil && len(bytes.TrimSpace(data)) > 0 && (of == "" || of == p.project) {
 		return "", nil
 	}
@@ -287,7 +287,7 @@ func (p *project) write(ctx context.Context, r Request, files []File, key string
 	return p.put(ctx, ProjectFile, append(data, '\n'), 0o644)
 }
 
-// ignoreKey excludes the key from version control. It is called before the key is written.
+// ignoreKey excludes the key from version control. Call it before the key is written.
 func (p *project) ignoreKey(ctx context.Context) error {
 	name := path.Join(p.dir, ignoreName)
 	data, err := p.files.Read(ctx, name, maxRead)

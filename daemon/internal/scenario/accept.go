@@ -18,8 +18,8 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// checkAccept returns an error if a run cannot be compared with the recording, and so cannot be accepted. It
-// is called before the run.
+// checkAccept returns an error if the run cannot be accepted because it cannot be compared with the recording. It is
+// called before the run.
 func (r *Runner) checkAccept(ctx context.Context, req Request, s scenario.Scenario) error {
 	if s.Recorded == nil {
 		return &problem.Error{Code: problem.CodeNotAccepted, Message: "the scenario has no recording to update",
@@ -49,8 +49,8 @@ func (r *Runner) checkAccept(ctx context.Context, req Request, s scenario.Scenar
 	return nil
 }
 
-// accept replaces the recording's frames and pictures with the ones of this run. It keeps the steps and their
-// claims; a claim that is no longer true must be changed by hand.
+// accept replaces the recording's frames and pictures with those of this run. It keeps the steps and their claims. The
+// user must correct claims that are no longer true by hand.
 func (x *run) accept(ctx context.Context) error {
 	if err := x.checkAccepted(func(int) bool { return true }); err != nil || len(x.report.Diffs) == 0 {
 		return err
@@ -71,8 +71,8 @@ func (x *run) accept(ctx context.Context) error {
 	return nil
 }
 
-// acceptSteps copies the differences in the requested steps into the recording. Only these steps must pass; other
-// differences and failures are only reported.
+// acceptSteps copies the differences in the requested steps into the recording. Only these steps must pass. Other
+// differences and failures are reported only.
 func (x *run) acceptSteps(ctx context.Context) error {
 	m := &x.merged
 	if err := x.checkAccepted(func(step int) bool { return slices.Contains(m.steps, step) }); err != nil {
@@ -104,8 +104,7 @@ func (x *run) acceptSteps(ctx context.Context) error {
 	return nil
 }
 
-// checkAccepted returns an error if one of the accepted steps did not pass or if the app
-// disconnected.
+// checkAccepted returns an error if an accepted step did not pass or the app disconnected.
 func (x *run) checkAccepted(step func(number int) bool) error {
 	if x.report.AppLeft != "" {
 		return &problem.Error{Code: problem.CodeNotAccepted, Message: x.report.AppLeft,
@@ -122,7 +121,7 @@ func (x *run) checkAccepted(step func(number int) bool) error {
 	return nil
 }
 
-// update replaces the recording and its pictures. It replaces the scenario file last, atomically.
+// update replaces the recording and its pictures. The scenario file comes last and is replaced atomically.
 func (x *run) update(ctx context.Context, rec scenario.Recorded, pictures []mergedPicture) error {
 	rec.Pictures = []scenario.Picture{}
 	for _, p := range pictures {

@@ -2,11 +2,12 @@ package scenario
 
 import "slices"
 
-// pair is one position of an alignment: an index into each of two lists, or -1 if a list has no entry at this position.
+// pair is a position of an alignment. It contains an index into each of two lists, or -1 if a list has no entry at this
+// position.
 type pair struct{ want, got int }
 
-// Costs of an alignment. A change costs less than a missing entry plus an extra one, so that a frame with another label
-// is one difference, not two.
+// Costs of an alignment. A changed entry costs less than a missing entry plus an extra one, so that a frame with
+// another label counts as one difference, not two.
 const (
 	gapCost    = 100
 	never      = 1 << 30 // for two entries that must not be paired
@@ -14,7 +15,7 @@ const (
 	windowSize = 64
 )
 
-// align pairs the entries of two lists of lengths n and m at the lowest total cost. cost returns 0 for equal entries,
+// align pairs the entries of two lists of lengths n and m at the lowest total cost. cost returns 0 for equal entries
 // and never for entries that must not be paired.
 func align(n, m int, cost func(want, got int) int) []pair {
 	head := 0
@@ -43,8 +44,8 @@ func (s part) len() int { return s.to - s.from }
 
 func (s part) first(n int) part { return part{s.from, min(s.from+n, s.to)} }
 
-// alignWindows aligns long lists window by window to bound time and memory. It keeps only the first half of each
-// window, because the best alignment near a window's end depends on the entries after it.
+// alignWindows aligns long lists in windows, which bounds time and memory. It keeps only the first half of each window,
+// because the best alignment near a window's end depends on the entries after it.
 func alignWindows(want, got part, cost func(want, got int) int) (list []pair) {
 	for want.len()*got.len() > maxCells {
 		window := alignTable(want.first(windowSize), got.first(windowSize), cost)
@@ -57,7 +58,7 @@ func alignWindows(want, got part, cost func(want, got int) int) (list []pair) {
 	return append(list, alignTable(want, got, cost)...)
 }
 
-// alignTable aligns two parts using a table of all pairs.
+// alignTable aligns two parts with a table of all pairs.
 func alignTable(want, got part, cost func(want, got int) int) []pair {
 	n, m := want.len(), got.len()
 	const changed, missing, extra = 0, 1, 2

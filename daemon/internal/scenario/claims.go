@@ -19,14 +19,14 @@ const (
 	maxNoteBytes = 1 << 20 // per session, as JSON
 )
 
-// note is a step that adds no row to the event log, or the user's note about a step that adds one.
+// note is a step that adds no row to the event log, or the user's note about a step that does.
 type note struct {
 	after int64 // the last row before the step
 	at    int64 // time on the session's clock
-	row   int64 // the row that the claim waited for; 0 if it waited for none
+	row   int64 // the row that the claim waited for; 0 if it did not wait
 	step  scenario.Step
 	label *label // the user's note about a step; step is then empty
-	// omitted describes something that a recording omits; step is then empty.
+	// omitted describes what a recording omits; step is then empty.
 	omitted string
 
 	bytes int // its size within the journal
@@ -35,15 +35,15 @@ type note struct {
 // label is the user's note about a step that a recording derives from rows or from elapsed time.
 type label struct{ act, text string }
 
-// journal records actions on sessions that add no row to the event log: head movements, and met expectations, which
-// a recording keeps as claims. The zero value is empty.
+// journal records actions on sessions that add no row to the event log: head movements and met expectations. A
+// recording keeps the expectations as claims. The zero value is empty.
 type journal struct {
 	mu       sync.Mutex
 	sessions map[string]*notes
 	order    []string // session IDs, oldest first
 }
 
-// notes holds a session's most recent notes, at most maxNotes and maxNoteBytes.
+// notes holds a session's most recent notes, within maxNotes and maxNoteBytes.
 type notes struct {
 	list  []note
 	bytes int
@@ -83,8 +83,7 @@ func (j *journal) add(session string, n note) {
 	}
 }
 
-// of returns a session's notes from the row from on, in order. whole is false if some of them were
-// dropped.
+// of returns a session's notes since the row from, in order. whole is false if some of them were dropped.
 func (j *journal) of(session string, from int64) (list []note, whole bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -102,7 +101,7 @@ func (j *journal) of(session string, from int64) (list []note, whole bool) {
 }
 
 // claim records a step that passed, as the tools do for their own calls. began is the time on the session's clock
-// before the step. It does not record the absence of a row as a claim, because the frames of a recording show it.
+// before the step. It does not record the absence of a row, because the recording's frames show it.
 func (x *run) claim(ctx context.Context, step *scenario.Step, began int64) {
 	claim := scenario.Step{Note: step.Note, Motion: step.Motion, ExpectNothingClipped: step.ExpectNothingClipped,
 		Picture: step.Picture}
@@ -140,13 +139,13 @@ func (x *run) remember(n note) {
 	x.r.journal.add(x.req.SessionID, n)
 }
 
-// Note records an expectation that was met in a session, or a head movement, for a later recording. row is the row
-// that the expectation waited for, and at is its time; both are 0 for a condition that holds or an action that happens
-// now. If the session cannot be read, Note does nothing, because the action matters more than its recording.
+// Note records a met expectation or a head movement in a session, for a later recording. row is the row that the
+// expectation waited for, and at is its time. Both are 0 for a condition that holds now or an action that happens now.
+// If the session cannot be read, Note does nothing, because the action matters more than its recording.
 func (r *Runner) Note(ctx context.Context, target backend.Target, id string, step scenario.Step, row, at int64) {
 	if e := step.ExpectDisplay; e != nil && e.Picture != "" {
 		claim := *e
-		claim.Picture = "" // the recording has pictures of its own, which can be accepted
+		claim.Picture = "" // the recording has its own pictures, which can be accepted
 		if len(claim.Text)+len(claim.Absent)+len(claim.Images) == 0 && claim.Focus == nil {
 			return
 		}

@@ -17,11 +17,11 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// maxDiffs is the maximum number of differences in a report, because agents read it. Further differences are counted by
-// kind.
+// maxDiffs is the maximum number of differences in a report, which agents read. Further differences are only counted,
+// by kind.
 const maxDiffs = 12
 
-// The kinds of a difference.
+// Kinds of differences.
 const (
 	DiffChanged = "changed" // the payload differs
 	DiffMissing = "missing" // only in the recording
@@ -41,7 +41,7 @@ func traceOf(rows []glasses.Event, base int64) []scenario.Request {
 	return trace
 }
 
-// panel is the display after one of the app's commands.
+// panel is the display after an app's command.
 type panel struct {
 	at      int64
 	request int64 // the row of the command
@@ -104,7 +104,7 @@ func panels(rows []glasses.Event, base int64, model, sessionID string) []panel {
 	return list
 }
 
-// maxFindings is the maximum number of findings in a report, because agents read it.
+// maxFindings is the maximum number of findings in a report, which agents read.
 const maxFindings = 5
 
 // Findings returns the distinct findings in the results of display.show. model is the device model before the first
@@ -140,7 +140,7 @@ func sum(data []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// compare compares the run with its recording and reports the differences in the order they happened.
+// compare compares the run with its recording and reports the differences in the order in which they happened.
 func (x *run) compare(ctx context.Context) {
 	shown := panels(x.rows, x.base, x.model, x.req.SessionID)
 	want, matched := recordedFrames(x.s.Recorded)
@@ -159,11 +159,10 @@ func (x *run) compare(ctx context.Context) {
 	}
 }
 
-// maxChanges is the maximum number of listed changes of one frame.
+// maxChanges is the maximum number of changes listed for one frame.
 const maxChanges = 3
 
-// changedFrame returns the difference between two frames of the same type. same is equal for frames with the same
-// change.
+// changedFrame returns the difference between two frames of the same type. same is equal for frames with equal changes.
 func changedFrame(want, got frame) (d Diff, same string) {
 	c := changesOf(want.payload, got.payload)
 	d = Diff{Kind: DiffChanged, Path: c.path}
@@ -231,9 +230,9 @@ func (x *run) stepAt(at int64) int {
 	return step
 }
 
-// differ reports a difference, with the recorded and the new picture if there are any. It combines differences of one
-// kind that have the same non-empty value of same into one with a count. If the difference is to be accepted, differ
-// returns true and reports nothing.
+// differ reports a difference, with the recorded and the new picture if there are any. It combines differences of the
+// same kind with the same non-empty value of same, and counts them. If the difference is to be accepted, differ returns
+// true without reporting it.
 func (x *run) differ(ctx context.Context, d Diff, same, want string, png func() []byte) (accepted bool) {
 	if x.merged.takes(d) {
 		return true
@@ -268,7 +267,7 @@ func (x *run) differ(ctx context.Context, d Diff, same, want string, png func() 
 // maxAlsoSteps is the maximum number of steps that a difference lists.
 const maxAlsoSteps = 20
 
-// again counts another occurrence of the difference, in the step step.
+// again counts another occurrence of the difference, in the given step.
 func (d *Diff) again(step int) {
 	d.Count = d.Times() + 1
 	if step != d.Step && len(d.AlsoSteps) < maxAlsoSteps && !slices.Contains(d.AlsoSteps, step) {
@@ -276,7 +275,7 @@ func (d *Diff) again(step int) {
 	}
 }
 
-// difference returns the path of the first difference between two values, or "".
+// difference returns the path of the first difference between two values, or "" if they are equal.
 func difference(path string, want, got any) string {
 	switch w := want.(type) {
 	case map[string]any:
@@ -333,7 +332,7 @@ func shown(v any) string {
 	return short(raw)
 }
 
-// short returns raw, cut to a readable length.
+// short returns raw, shortened to a readable length.
 func short(raw []byte) string {
 	if len(raw) <= 300 {
 		return string(raw)

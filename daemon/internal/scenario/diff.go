@@ -26,10 +26,10 @@ func changesOf(want, got any) changes {
 type changes struct {
 	lines []string // one per change, e.g. `list[1]: "Calendar" -> "Kalender"`
 	path  string   // of the first change, e.g. payload.tree.children[1].text
-	same  []string // equal for changes that differ only in their list index
+	same  []string // equal for changes that differ only in list indexes
 }
 
-// gone stands for a field that is missing from one of the two payloads.
+// gone replaces a field that is missing from one of the two payloads.
 type gone struct{}
 
 func (c *changes) add(path, place string, want, got any) {
@@ -61,7 +61,7 @@ func canonicalOrGone(v any) string {
 	return canonical(v)
 }
 
-// compare compares two values. place identifies them in a line; in a tree it is the node, e.g. list[1].
+// compare compares two values. place identifies them in a line. In a tree it is the node, e.g. list[1].
 func (c *changes) compare(path, place string, want, got any) {
 	w, isObject := want.(map[string]any)
 	g, isObjectNow := got.(map[string]any)
@@ -80,8 +80,7 @@ func (c *changes) compare(path, place string, want, got any) {
 	}
 }
 
-// fields compares two objects. It does not mention a node's field text, because a line contains the
-// texts.
+// fields compares two objects. It does not mention a node's field text, because lines contain the texts.
 func (c *changes) fields(path, place string, want, got map[string]any) {
 	names := sortedKeys(want)
 	for _, name := range sortedKeys(got) {
@@ -116,7 +115,7 @@ func (c *changes) fields(path, place string, want, got map[string]any) {
 	}
 }
 
-// items aligns and compares two lists, so that an added or removed entry does not shift the others.
+// items aligns two lists and compares their entries, so that an added or removed entry does not shift the others.
 func (c *changes) items(path, place string, want, got []any) {
 	keys := func(list []any) (keys []string) {
 		for _, v := range list {
@@ -150,7 +149,7 @@ func (c *changes) items(path, place string, want, got []any) {
 
 func at(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// nodeTypes are the types of the objects in a tree. The field "type" of a custom event may also have one of these
+// nodeTypes lists the types of the objects in a tree. The field "type" of a custom event may also have one of these
 // values, which is harmless.
 var nodeTypes = []string{glasses.NodeColumn, glasses.NodeRow, glasses.NodeText, glasses.NodeImage, glasses.NodeIcon,
 	glasses.NodeButton, glasses.NodeList, glasses.NodeProgress}
@@ -169,7 +168,8 @@ func hasChildren(v any) bool {
 	return ok
 }
 
-// brief describes a value in a few words: a node by its type and text, any other value as shortened JSON.
+// brief describes a value in a few words. A node is described by its type and text, any other value by its shortened
+// JSON.
 func brief(v any) string {
 	if node, ok := v.(map[string]any); ok && isNode(v) {
 		words := nodeType(v)

@@ -60,7 +60,7 @@ func quoted(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// expect waits for a row, or checks that none is written.
+// expect waits for a row, or checks that no row is written.
 func (x *run) expect(ctx context.Context, e *scenario.Expect) error {
 	within := scenario.Within(e.WithinMs)
 	x.taken = glasses.Event{}
@@ -76,7 +76,7 @@ func (x *run) expect(ctx context.Context, e *scenario.Expect) error {
 	return nil
 }
 
-// take finds a row that matches the expectation and that no earlier expectation has taken.
+// take finds a row that matches the expectation and has not met an earlier one.
 func (x *run) take(e *scenario.Expect) bool {
 	for _, row := range x.rows {
 		if row.Seq <= x.since || x.used[row.Seq] || !fits(row, e) {
@@ -101,7 +101,7 @@ func fits(row glasses.Event, e *scenario.Expect) bool {
 	return true
 }
 
-// rowWords describes which rows are expected, ignoring their payload.
+// fits reports whether a row matches the expectation, except for its payload.
 func rowWords(e *scenario.Expect) string {
 	var list []string
 	if e.Type != "" {
@@ -125,8 +125,8 @@ func described(e *scenario.Expect) string {
 	return rowWords(e) + " with " + short(e.Payload)
 }
 
-// cameInstead describes the rows that were written instead: the rows of the expected type that do not match or, if
-// there are none, the types of all rows.
+// cameInstead describes the rows that were written instead. These are rows of the expected type that do not match or,
+// if there are none, the types of all rows.
 func (x *run) cameInstead(e *scenario.Expect) string {
 	var all []string
 	for _, row := range x.rows {
@@ -183,14 +183,14 @@ func (x *run) expectDisplay(ctx context.Context, i int, e *scenario.ExpectDispla
 	return x.untilDisplay(ctx, i, e.WithinMs, func(d session.Display) []string { return d.Unmet(*e) })
 }
 
-// expectNothingClipped waits until the tree on the panel fits all the models.
+// expectNothingClipped waits until the tree on the panel fits all models.
 func (x *run) expectNothingClipped(ctx context.Context, i int, e *scenario.ExpectNothingClipped) error {
 	return x.untilDisplay(ctx, i, e.WithinMs, func(d session.Display) []string {
 		return session.Misfits(d.View.Tree, d.On(e.DeviceModels()))
 	})
 }
 
-// untilDisplay waits until the display meets every expectation. On failure it keeps a picture.
+// untilDisplay waits until the display meets every expectation. On failure it stores a picture.
 func (x *run) untilDisplay(
 	ctx context.Context, i int, withinMs *int64, unmetOf func(session.Display) []string,
 ) error {
@@ -218,8 +218,8 @@ func (x *run) untilDisplay(
 	return unmet("%s", strings.Join(why, "; "))
 }
 
-// subset returns the first path at which got does not contain want, or "". Objects may have additional fields;
-// everything else must be equal. Numbers are compared as text.
+// subset returns the first path at which got does not contain want, or "" if got contains all of want. Objects may have
+// additional fields; other values must be equal. Numbers are compared as text.
 func subset(path string, want, got json.RawMessage) string {
 	w, okW := decoded(want)
 	g, okG := decoded(got)

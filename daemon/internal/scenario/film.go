@@ -12,7 +12,7 @@ import (
 // maxFrames is the maximum number of pictures in a film.
 const maxFrames = 60
 
-// film stores a picture of the panel after each of the app's display commands, if the request asks for it.
+// film stores a picture of the panel after each of the app's display commands, if the request includes a film.
 func (x *run) film(ctx context.Context) {
 	if !x.req.Film || x.req.Artifacts == "" {
 		return
@@ -34,8 +34,8 @@ func (x *run) film(ctx context.Context) {
 	}
 }
 
-// onModel changes the device model of a scenario. It returns an error for a scenario with a recording, because
-// recordings can be compared only on their own model.
+// onModel changes the device model of a scenario. It returns an error for a scenario with a recording, because a
+// recording can be compared only on its own model.
 func onModel(s *scenario.Scenario, id string) error {
 	if id == "" || id == s.DeviceModel {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// fontsOf returns the added fonts that panels were drawn with, in order of first use.
+// fontsOf returns the added fonts used to draw the panels, in order of first use.
 func fontsOf(shown []panel) (list []scenario.Font) {
 	for _, p := range shown {
 		for _, a := range render.AddedFonts(p.model, p.view) {
@@ -20,7 +20,7 @@ func fontsOf(shown []panel) (list []scenario.Font) {
 	return list
 }
 
-// withFont returns the list with a font added, unless it already contains the font or is full.
+// withFont returns the list with f added, unless the list already contains f or is full.
 func withFont(list []scenario.Font, f scenario.Font) []scenario.Font {
 	same := func(o scenario.Font) bool { return o.SHA256 == f.SHA256 }
 	if slices.ContainsFunc(list, same) || len(list) == scenario.MaxFonts {
@@ -29,7 +29,7 @@ func withFont(list []scenario.Font, f scenario.Font) []scenario.Font {
 	return append(slices.Clip(list), f)
 }
 
-// maxMissingFonts is the maximum number of missing fonts in a report, because agents read it.
+// maxMissingFonts is the maximum number of missing fonts in a report, which agents read.
 const maxMissingFonts = 3
 
 // missingFonts returns a sentence for each font of a scenario that its session does not use for drawing.

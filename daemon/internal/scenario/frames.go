@@ -9,17 +9,16 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// frame is one of the app's commands or events. For a display command that succeeded, it also holds the resulting
-// panel.
+// frame is a command or event of the app. For a successful display command, it includes the resulting panel.
 type frame struct {
 	at      int64
-	seq     int64 // the number of its row; 0 in a recording
+	seq     int64 // row number; 0 in a recording
 	typ     string
 	raw     json.RawMessage
 	payload any
 	key     string   // equal for frames with equal content
 	leaves  []uint64 // hashes of the payload's values, to measure the similarity of two frames
-	content []uint64 // hashes of the visible part; of the whole payload if it has no tree
+	content []uint64 // hashes of the visible part, or of the whole payload if it has no tree
 	picture string   // SHA-256 of the panel as PNG; empty if there is none
 	drawn   int64    // when the panel showed it
 	png     func() []byte
@@ -28,7 +27,7 @@ type frame struct {
 func newFrame(at int64, typ string, raw []byte) frame {
 	whole := raw
 	if typ == glasses.TypeClockCancel {
-		raw = []byte("{}") // the payload names a sleep by its id, and ids differ between runs
+		raw = []byte("{}") // the payload contains a sleep's ID, and IDs differ between runs
 	}
 	payload, ok := decoded(raw)
 	f := frame{at: at, typ: typ, raw: whole, payload: payload, key: typ + " " + canonical(payload),
@@ -48,7 +47,7 @@ func isDisplay(typ string) bool {
 }
 
 // recordedFrames returns the frames of a recording. A recording lists the pictures of successful display commands, but
-// not which commands succeeded. If some commands failed, matched is false and no frame has a picture.
+// not which commands succeeded. If some failed, matched is false and no frame has a picture.
 func recordedFrames(rec *scenario.Recorded) (list []frame, matched bool) {
 	shown := []int{}
 	for i, r := range rec.Trace {
@@ -87,8 +86,8 @@ func framesOf(rows []glasses.Event, base int64, shown []panel) (list []frame) {
 	return list
 }
 
-// changeCost returns the cost of treating one frame as a changed version of the other. It decreases with the number
-// of leaves that they share.
+// changeCost returns the cost of treating one frame as a changed version of the other. It decreases with the number of
+// shared leaves.
 func changeCost(want, got []uint64) int {
 	const least, spread = 40, 100
 	most := max(len(want), len(got), 1)
@@ -113,18 +112,18 @@ func shared(a, b []uint64) (count int) {
 
 var leafSeed = maphash.MakeSeed()
 
-// leavesOf returns sorted hashes of the fields and values in a payload. They do not depend on positions, so that an
-// additional entry in a list changes little.
+// leavesOf returns sorted hashes of the fields and values in a payload. The hashes do not depend on positions, so that
+// an additional list entry changes few of them.
 func leavesOf(v any) []uint64 { return leavesWhere(v, func(string) bool { return true }) }
 
 // contentOf returns hashes of the content that a tree shows to the wearer. It ignores types, styles and sizes, which
-// most trees of an app have in common.
+// most trees of an app share.
 func contentOf(tree any) []uint64 {
 	told := []string{"text", "alt", "icon", "data", "value"}
 	return leavesWhere(tree, func(field string) bool { return slices.Contains(told, field) })
 }
 
-// leavesWhere returns the leaves of the fields for which counts returns true.
+// leavesWhere returns hashes of the fields for which counts returns true, and of their values.
 func leavesWhere(v any, counts func(field string) bool) []uint64 {
 	var list []uint64
 	var collect func(name string, v any)

@@ -6,8 +6,8 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// labelled returns a step that the recorder is about to add, with the user's note about the step that caused it. In
-// virtual time, both steps begin at the same moment.
+// labelled adds the user's note to a step that the recorder is about to add. The note describes the step that caused
+// this one. In virtual time, both steps begin at the same moment.
 func (r *recorder) labelled(s scenario.Step) scenario.Step {
 	for i, n := range r.labels {
 		if n.label.act != s.Act() || r.virtual && s.Camera == nil && n.at-r.base != r.at {
@@ -22,8 +22,7 @@ func (r *recorder) labelled(s scenario.Step) scenario.Step {
 	return s
 }
 
-// finish removes pictures whose name a later picture reuses. It returns a sentence for each
-// omission.
+// finish removes pictures whose name a later picture also uses. It returns a sentence for each omission.
 func (r *recorder) finish() []string {
 	left := r.omitted
 	later := map[string]bool{}

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// leftAtEnd returns the row with which the last app left, if no app has attached since.
+// leftAtEnd returns the row that records the last app leaving, if no app has attached since.
 func leftAtEnd(rows []glasses.Event) (row glasses.Event, left bool) {
 	for _, e := range slices.Backward(rows) {
 		if e.Sender != glasses.SenderService {
@@ -26,7 +26,7 @@ func leftAtEnd(rows []glasses.Event) (row glasses.Event, left bool) {
 }
 
 // checkApp fails the run if the app left the session and has not returned, unless a step expects that or the recorded
-// app left as well. Without this check a crashed app would often pass, because the panel keeps showing its tree.
+// app left too. Without this check a crashed app would often pass, because the panel keeps showing its tree.
 func (x *run) checkApp(ctx context.Context) error {
 	row, left := leftAtEnd(x.rows)
 	if !left || x.s.Recorded != nil && x.s.Recorded.AppLeft || slices.ContainsFunc(x.s.Steps, expectsLeaving) {

@@ -9,17 +9,17 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// Two different frames are treated as one changed frame if they are similar: at the same moment, if they share a third
-// of their content or have only one piece of content; up to farMs apart, if they share more than half. Otherwise one
-// frame is missing and the other is extra.
+// farMs is the maximum distance in ms of two similar frames that are treated as one changed frame. At the same moment,
+// they must share a third of their content or have only one piece of content. At different moments, they must share
+// more than half. Otherwise one frame is missing and the other is extra.
 const farMs = 1000
 
 // matcher pairs the frames of a recording with those of a run.
 type matcher struct {
 	want, got []frame
 	timed     bool // whether both have virtual times
-	// before and after are the delays of the nearest equal frames, indexed like want. A frame that is as late as its
-	// neighbours is treated as on time.
+	// before and after are the delays of the nearest equal frames, indexed like want. A frame with the same delay as
+	// its neighbours counts as on time.
 	before, after []int64
 }
 
@@ -32,7 +32,7 @@ func matchFrames(want, got []frame, timed bool) []pair {
 	return align(len(want), len(got), m.cost)
 }
 
-// findDelays aligns only the equal frames and records how late each of them was.
+// findDelays aligns only the equal frames and records the delay of each.
 func (m *matcher) findDelays() {
 	n := len(m.want)
 	m.before, m.after = make([]int64, n), make([]int64, n)
@@ -56,8 +56,8 @@ func (m *matcher) findDelays() {
 	}
 }
 
-// costOfEqual returns the cost of pairing two frames that differ at most in time and picture. It is lowest for
-// frames at the same time.
+// costOfEqual returns the cost of pairing two frames that differ at most in time and picture. Frames at the same time
+// have the lowest cost.
 func (m *matcher) costOfEqual(i, j int) int {
 	w, g := &m.want[i], &m.got[j]
 	if w.key != g.key {
@@ -89,7 +89,7 @@ func (m *matcher) cost(i, j int) int {
 	return cost
 }
 
-// apart returns how far a frame of the run is from its expected time, in ms of virtual time.
+// apart returns the distance of a run's frame from its expected time, in ms of virtual time.
 func (m *matcher) apart(i, j int) int64 {
 	if !m.timed {
 		return 0
@@ -109,7 +109,7 @@ func alike(want, got []uint64, apart int64) bool {
 	return apart <= farMs && 2*common > most
 }
 
-// compareFrames compares the app's frames. Missing or extra frames do not shift the others.
+// compareFrames compares the frames of the app. Missing or extra frames do not shift the others.
 func (x *run) compareFrames(ctx context.Context, want, got []frame) {
 	timed := x.virtual && x.s.Recorded.Clock == backend.ClockVirtual
 	delay := int64(0)
@@ -141,7 +141,7 @@ func (x *run) compareFrames(ctx context.Context, want, got []frame) {
 	}
 }
 
-// comparePair compares two paired frames, ignoring their times, and returns the frame that the recording keeps.
+// comparePair compares two paired frames, except for their times, and returns the frame to keep in the recording.
 func (x *run) comparePair(ctx context.Context, w, g frame) frame {
 	if w.key == g.key && w.picture == g.picture {
 		return w
@@ -156,8 +156,8 @@ func (x *run) comparePair(ctx context.Context, w, g frame) frame {
 	return w
 }
 
-// compareTimes compares the times of two paired frames, and returns how late the run is now. It reports a lasting
-// delay as one difference, not as one for each later frame. The end of a delay is not a difference.
+// compareTimes compares the times of two paired frames and returns the run's current delay. It reports a lasting delay
+// once instead of once per later frame. The end of a delay is not a difference.
 func (x *run) compareTimes(ctx context.Context, w, g frame, delay int64) int64 {
 	now := g.at - w.at
 	if now == 0 {
@@ -175,7 +175,7 @@ func (x *run) compareTimes(ctx context.Context, w, g frame, delay int64) int64 {
 }
 
 // extraWords describes an extra display command that equals the next one: what preceded it and whether it changed the
-// panel. This helps to fix an app that shows content twice. It returns "" for other frames.
+// panel. This helps to fix an app that shows content twice. For other frames it returns "".
 func (x *run) extraWords(got []frame, i int) string {
 	g := got[i]
 	next := slices.IndexFunc(got[i+1:], func(f frame) bool { return isDisplay(f.typ) })

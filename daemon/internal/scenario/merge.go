@@ -8,16 +8,16 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// merger builds a recording that adopts the differences in some steps from a run and keeps everything else.
+// merger builds a recording that takes the differences in some steps from a run and keeps everything else.
 type merger struct {
-	steps []int // the steps whose differences are accepted
+	steps []int // steps whose differences are accepted
 
 	frames   []mergedFrame
-	pictures []mergedPicture // for a recording whose pictures cannot be assigned to frames
-	late     int64           // how far the accepted delays shift later frames, in ms
+	pictures []mergedPicture // pictures of a recording that cannot be assigned to frames
+	late     int64           // by how much the accepted delays shift later frames, in ms
 
 	taken map[int]bool   // steps in which a difference was accepted
-	kinds map[string]int // the number of accepted differences
+	kinds map[string]int // number of accepted differences, by kind
 	left  map[int]bool   // other steps that differ
 }
 
@@ -48,7 +48,8 @@ func (m *merger) takes(d Diff) bool {
 	return true
 }
 
-// add appends a frame at a time in the recording. paired reports whether both sides have the frame.
+// add appends a frame at its time in the recording. paired reports whether both the recording and the run have the
+// frame.
 func (m *merger) add(f frame, at int64, paired bool) {
 	m.frames = append(m.frames, mergedFrame{frame: f, to: at, paired: paired})
 }
@@ -58,8 +59,8 @@ func (m *merger) addPicture(p scenario.Picture, png func() []byte) {
 }
 
 // recording returns the frames in the form of a recording, and the pictures. Frames between two paired ones may come
-// from both sides and are ordered by time. A frame that is missing from the run is never placed after the next paired
-// frame, which may be earlier now.
+// from the recording and the run, and are ordered by time. A frame that is missing from the run is never placed after
+// the next paired frame, which may now be earlier.
 func (m *merger) recording() (trace []scenario.Request, pictures []mergedPicture) {
 	from := 0
 	for i := range len(m.frames) + 1 {
@@ -84,7 +85,7 @@ func (m *merger) recording() (trace []scenario.Request, pictures []mergedPicture
 // maxSteps is the maximum number of steps listed in a report.
 const maxSteps = 100
 
-// first returns the lowest maxSteps numbers of a set of steps, in order.
+// first returns the lowest maxSteps step numbers in a set, in order.
 func first(steps map[int]bool) []int {
 	list := slices.Sorted(maps.Keys(steps))
 	return list[:min(len(list), maxSteps)]

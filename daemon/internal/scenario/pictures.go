@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// comparePictures compares the pictures independently of the frames.
+// comparePictures compares the pictures separately from the frames.
 func (x *run) comparePictures(ctx context.Context, got []panel) {
 	want, sums := x.s.Recorded.Pictures, make([]string, len(got))
 	for i, p := range got {
@@ -57,7 +57,7 @@ func (x *run) comparePictures(ctx context.Context, got []panel) {
 // maxPicture is the maximum size of a recorded picture, in bytes.
 const maxPicture = 4 << 20
 
-// keepPictures stores the pictures of a difference, named after its step, and counts the differing pixels.
+// keepPictures stores the pictures of a difference and counts the differing pixels. The files are named after the step.
 func (x *run) keepPictures(ctx context.Context, d *Diff, want string, got []byte) {
 	if got != nil && sum(got) == want {
 		return // e.g. a field that is not drawn
@@ -93,8 +93,8 @@ func (x *run) keepPictures(ctx context.Context, d *Diff, want string, got []byte
 	}
 }
 
-// marks returns the recorded picture, dimmed, with differing pixels in red. It returns nil if the two pictures differ
-// in size.
+// marks returns the recorded picture, dimmed, with differing pixels in red. It returns nil if the pictures differ in
+// size.
 func marks(want, got []byte) (picture []byte, count int) {
 	w, errW := png.Decode(bytes.NewReader(want))
 	g, errG := png.Decode(bytes.NewReader(got))

@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// connectPoll is the interval at which a run checks whether real glasses are connected, because the log does not
-// contain a row for each change.
+// connectPoll is the interval at which a run checks whether real glasses are connected. It polls because the log does
+// not contain a row for each change.
 const connectPoll = time.Second
 
 // awaitGlasses waits until the session's real glasses are connected. On failure it returns the reason why they are not
@@ -41,7 +41,7 @@ func notConnected(h *backend.Hardware) error {
 	if h != nil && h.Problem != nil {
 		p.Message, p.FixHint = "the glasses are not connected: "+h.Problem.Message, h.Problem.FixHint
 	}
-	if needsPage(h) { // the session of a run ends before the user could choose the glasses
+	if needsPage(h) { // the run's session ends before the user could choose the glasses
 		p.FixHint = "Connect them with `servicectl glasses connect` or connectRealDevice, start the app on that " +
 			"session, and run the steps there, e.g. with `servicectl session replay`."
 	}

@@ -21,12 +21,12 @@ type RecordRequest struct {
 	Files     clientio.Files
 	Target    backend.Target
 	SessionID string
-	// Name is the scenario's name; if empty, the file's name is used.
+	// Name is the scenario's name; if empty, the name of the file is used.
 	Name string
-	// Path is the file to write, absolute; pictures and media are written to directories next to it.
+	// Path is the absolute path of the file to write. Pictures and media are written to directories next to it.
 	Path string
-	// Since excludes the rows up to this cursor. The recording begins when the first app attached after it or, if none
-	// did, when the last app attached before it.
+	// Since excludes the rows up to this cursor. The recording begins when the first app attached after the cursor or,
+	// if there is none, when the last app attached before it.
 	Since int64
 }
 
@@ -42,11 +42,11 @@ type Recording struct {
 	Media    int `json:"media"`
 	// Claims is the number of steps that assert a condition that was true while the session was recorded.
 	Claims int `json:"claims"`
-	// Notes list everything that could not be recorded.
+	// Notes describes everything that could not be recorded.
 	Notes []string `json:"notes"`
 }
 
-// Record writes a session's log as a scenario. Changes of the glasses become steps; a run is later compared with the
+// Record writes a session's log as a scenario. Changes of the glasses become steps. Later runs are compared with the
 // app's commands and events. It returns a *problem.Error on failure.
 func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, error) {
 	if req.Name == "" {
@@ -109,14 +109,14 @@ func span(rows []glasses.Event, since int64) []glasses.Event {
 		if lastAttached(rows) < 0 {
 			return nil // no app ever attached
 		}
-		// The app attached before the cursor. A run of another build can begin only where that app attached.
+		// The app attached before the cursor. A run of another build can begin only at that row.
 		first = lastAttached(rows)
 	}
 	return rows[first:]
 }
 
-// modelBefore returns the device model before the row seq. now is the session's current model, which is used if the log
-// does not contain a change of the model.
+// modelBefore returns the device model before the row seq. now is the session's current model, which applies if the
+// model does not change in the log.
 func modelBefore(rows []glasses.Event, seq int64, now string) string {
 	model := ""
 	for _, e := range rows {
@@ -129,7 +129,7 @@ func modelBefore(rows []glasses.Event, seq int64, now string) string {
 		}
 		if e.Seq >= seq {
 			if model == "" {
-				return glasses.DefaultDeviceModel // no row contains the model
+				return glasses.DefaultDeviceModel // no row mentions the model
 			}
 			break
 		}
@@ -141,8 +141,8 @@ func modelBefore(rows []glasses.Event, seq int64, now string) string {
 	return model
 }
 
-// notesOf lists changes of the glasses that precede the recording. A run lacks them: it begins with new glasses, whose
-// state is sent to the app when it attaches.
+// notesOf describes changes of the glasses before the recording. A run does not repeat them: it begins with new
+// glasses, whose state the app receives when it attaches.
 func notesOf(rows []glasses.Event, first int64) []string {
 	notes := []string{}
 	for _, e := range rows {
@@ -158,8 +158,8 @@ func notesOf(rows []glasses.Event, first int64) []string {
 	return notes
 }
 
-// write writes the recording and its files. It writes the scenario last, so that the files of an existing scenario are
-// complete.
+// write writes the recording and its files. It writes the scenario last, so that a scenario never exists without its
+// files.
 func (r *Runner) write(ctx context.Context, req RecordRequest, sc *scenario.Scenario, rows []glasses.Event,
 	rec *recorder, out *Recording) error {
 	dir := filepath.Dir(req.Path)
@@ -200,7 +200,7 @@ func (r *Runner) write(ctx context.Context, req RecordRequest, sc *scenario.Scen
 	return nil
 }
 
-// writeMedia writes the camera's pictures and clips, each named by its hash, and returns the names.
+// writeMedia writes the camera's pictures and clips, each named by its hash, and returns their names.
 func (r *Runner) writeMedia(ctx context.Context, req RecordRequest, dir string, rows []glasses.Event,
 	out *Recording) (kept []string, err error) {
 	for _, e := range rows {

@@ -21,8 +21,8 @@ type recorder struct {
 
 	last    int                // where to insert a camera step: before the step that caused the app to take the photo
 	photos  map[string]photoAt // photos in progress, by the ID of the command
-	merging int                // rank of the state that the last step sets if the next row may join the step; else 0
-	claimed map[int64]struct{} // the rows that claims wait for
+	merging int                // rank of the state that the last step sets if the next row may join that step; else 0
+	claimed map[int64]struct{} // rows that claims wait for
 	labels  []note             // notes about the steps that follow
 	omitted []string           // descriptions of omissions
 }
@@ -72,9 +72,9 @@ func (r *recorder) steps(rows []glasses.Event, noted []note) {
 	}
 }
 
-// stimulate adds the step for a row. If one call changed several states, the log contains a row for each of them, at
-// the same time, in the order that the glasses report them and without an app's row in between. stimulate merges
-// them into one step, because the app must see them together.
+// stimulate adds the step for a row. If one call changed several states, the log contains a row for each state, at the
+// same time, in the order in which the glasses report them, and without an app's row in between. stimulate merges these
+// rows into one step, because the app must see the states together.
 func (r *recorder) stimulate(e glasses.Event) {
 	s, ok := stimulus(e)
 	if !ok {
@@ -90,7 +90,7 @@ func (r *recorder) stimulate(e glasses.Event) {
 	r.merging = rank
 }
 
-// stateRank returns the position of a state's row among the rows of one change, from 1; 0 for other rows.
+// stateRank returns the position, from 1, of a state's row among the rows of one change. It returns 0 for other rows.
 func stateRank(e glasses.Event) int {
 	if e.Type == glasses.TypePermission {
 		var p glasses.PermissionState
@@ -108,7 +108,7 @@ func stateRank(e glasses.Event) int {
 	return 0
 }
 
-// mergeState adds the next row's change to a patch. A patch omits the fields that the row does not change.
+// mergeState adds the next row's change to a patch. Fields that the row does not change remain unset.
 func mergeState(into, from *glasses.StatePatch) {
 	data, err := json.Marshal(from)
 	if err == nil {
@@ -116,7 +116,7 @@ func mergeState(into, from *glasses.StatePatch) {
 	}
 }
 
-// note adds a step that added no row: a claim, a head movement or a picture.
+// note adds a step without a row: a claim, a head movement or a picture.
 func (r *recorder) note(n note) {
 	switch {
 	case n.label != nil:
@@ -143,7 +143,7 @@ func (r *recorder) note(n note) {
 	}
 	r.pass(n.at)
 	step := n.step
-	var within *int64 // in real time use the default, which depends on the panel during the replay
+	var within *int64 // in real time, use the default, which depends on the panel during the replay
 	if r.virtual {
 		within = new(int64)
 	}
@@ -160,8 +160,9 @@ func (r *recorder) note(n note) {
 	r.claims++
 }
 
-// beforePhoto returns where to insert the camera step for a photo that the app requests now: before the step that
-// caused the request at the same time or, if elapsed time caused it, before the millisecond of the request.
+// beforePhoto returns where to insert the camera step for a photo that the app requests now. The place is before the
+// step that caused the request at the same time. If elapsed time caused the request, it is before the millisecond of
+// the request.
 func (r *recorder) beforePhoto(at int64) photoAt {
 	if at-r.base > r.at {
 		r.pass(at - 1)

@@ -32,16 +32,16 @@ type run struct {
 	model   string // the session's device model when the run began
 	rows    []glasses.Event
 	next    int64 // cursor of the log
-	base    int64 // the time on the session's clock when the app attached
+	base    int64 // time on the session's clock when the app attached
 	now     int64
 	since   int64          // expectations match only rows after this one
-	used    map[int64]bool // rows that an expectation has taken
-	taken   glasses.Event  // the row that the last expectation has taken
-	marks   []int64        // the last row at the end of each step, for the comparison with a recording
+	used    map[int64]bool // rows that have met an expectation
+	taken   glasses.Event  // the row that met the last expectation
+	marks   []int64        // the last row at the end of each step, for comparison with a recording
 
-	groups    map[string]int // maps the key of equal differences to their index in the report
-	artifacts map[int]int    // number of a step's differences that have pictures
-	merged    merger         // the recording with the differences of accepted steps
+	groups    map[string]int // index in the report of equal differences, by their key
+	artifacts map[int]int    // number of differences with pictures, by step
+	merged    merger         // the recording with the accepted steps' differences
 
 	stopAtFailure bool // skip the steps after the first failure
 	keepPNG       bool // keep drawn pictures in the report
@@ -51,7 +51,7 @@ type run struct {
 	drawn   sync.Mutex     // guards report.Pictures
 }
 
-// slice is the step, in ms, by which virtual time advances before a run checks its expectation again.
+// slice is how far virtual time advances, in ms, before a run checks its expectation again.
 const slice = 100
 
 func (x *run) do(ctx context.Context) error {
@@ -92,7 +92,7 @@ func (x *run) begin(ctx context.Context) error {
 	return x.findApp(ctx, s.Apps > 0)
 }
 
-// setScript sets the scenario's script, if it contains one, for the session's assistant.
+// setScript sets the scenario's script, if any, for the session's assistant.
 func (x *run) setScript(ctx context.Context) error {
 	script, err := session.ScriptOf(ctx, x.req.Files, x.dir, x.s.Assistant)
 	if err != nil || script == nil {
@@ -101,7 +101,7 @@ func (x *run) setScript(ctx context.Context) error {
 	return x.r.sessions.SetAssistantScript(ctx, x.req.Target, x.req.SessionID, script)
 }
 
-// findApp waits for the row with which the app attached. The run begins there.
+// findApp waits for the row that records that the app attached. The run begins there.
 func (x *run) findApp(ctx context.Context, attached bool) error {
 	late := time.Now().Add(x.r.attachWait)
 	for {
@@ -143,7 +143,7 @@ func left(rows []glasses.Event) bool {
 	return false
 }
 
-// fetch reads new rows of the log. If there are none, it waits up to wait for the first.
+// fetch reads new rows of the log. If there are none, it waits up to the duration wait for the first.
 func (x *run) fetch(ctx context.Context, wait time.Duration) error {
 	for {
 		page, err := x.r.sessions.Wait(ctx, x.req.Target, x.req.SessionID, x.next, session.MaxLimit, wait)
@@ -214,10 +214,10 @@ func (x *run) steps(ctx context.Context) error {
 	return nil
 }
 
-// unmetExpectation is the error of an expectation that was not met.
+// unmetExpectation is the error for an expectation that was not met.
 type unmetExpectation struct{ message string }
 
-// Error implements error.
+// Error returns the message.
 func (m *unmetExpectation) Error() string { return m.message }
 
 func unmet(format string, args ...any) error { return &unmetExpectation{fmt.Sprintf(format, args...)} }
@@ -278,8 +278,9 @@ func (x *run) stimulate(ctx context.Context, typ string, payload any, file strin
 	return nil
 }
 
-// isMedia reports whether data has a type that the glasses accept. A run checks this because a scenario is part of a
-// project and may refer to any file that the user can read, and in a browser session the content leaves the machine.
+// isMedia reports whether data has a type that the glasses accept. The check protects private files: a scenario is part
+// of a project and may refer to any file that the user can read, and in a browser session the content leaves the
+// machine.
 func isMedia(typ string, data []byte) bool {
 	if typ == glasses.SimMicrophone {
 		return len(data) > 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WAVE"
@@ -287,7 +288,7 @@ func isMedia(typ string, data []byte) bool {
 	return bytes.HasPrefix(data, []byte("\x89PNG\r\n\x1a\n")) || bytes.HasPrefix(data, []byte("\xff\xd8\xff"))
 }
 
-// pass waits for ms of virtual or real time.
+// pass waits for ms milliseconds of virtual or real time.
 func (x *run) pass(ctx context.Context, ms int64) error {
 	if x.virtual {
 		now, _, err := x.r.sessions.Advance(ctx, x.req.SessionID, ms)
@@ -312,7 +313,7 @@ func (x *run) display(ctx context.Context) (session.Display, error) {
 // artifactName matches the picture names that the run itself uses. It ignores case, because some file systems do.
 var artifactName = regexp.MustCompile(`(?i)^(step-\d+-.*|frame-\d+)$`)
 
-// pictureName returns the file name of a step's picture. It never equals a name that the run itself uses.
+// pictureName returns the file name of a step's picture. The name never equals one that the run itself uses.
 func pictureName(named string) string {
 	if artifactName.MatchString(named) {
 		return "picture-" + named
@@ -323,10 +324,10 @@ func pictureName(named string) string {
 // maxDrawing is the maximum number of pictures drawn concurrently with the run.
 const maxDrawing = 2
 
-// KeptPNGs is the maximum number of pictures, counted from the last one, that the report of RunSteps contains as PNG.
+// KeptPNGs is the maximum number of pictures that the report of RunSteps contains as PNG. The last ones are kept.
 const KeptPNGs = 4
 
-// picture draws and stores a panel while the run continues.
+// picture draws and stores a panel without interrupting the run.
 func (x *run) picture(ctx context.Context, name string, d session.Display) {
 	x.drawn.Lock()
 	i := len(x.report.Pictures)

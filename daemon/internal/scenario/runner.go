@@ -1,5 +1,5 @@
 // Package scenario runs scenarios (glasses/scenario) on sessions, records sessions as scenarios, and compares runs with
-// recordings. It treats local sessions in virtual or real time and browser sessions alike. It does not know how a
+// recordings. It supports local sessions in virtual or real time and browser sessions. It does not depend on how a
 // session is reached or how apps are started.
 package scenario
 
@@ -30,7 +30,7 @@ type Sessions interface {
 	Look(ctx context.Context, target backend.Target, id string) (session.Display, error)
 	// Media returns a recording made by the camera or the microphone of a local session.
 	Media(id, sha string) (name string, body []byte, err error)
-	// AssistantScript returns the script of a session's assistant, or nil.
+	// AssistantScript returns the script of a session's assistant, or nil if it has none.
 	AssistantScript(id string) *assistantscript.Script
 	// SetAssistantScript sets the script of a session's assistant. It returns a *problem.Error on failure.
 	SetAssistantScript(ctx context.Context, target backend.Target, id string, script *assistantscript.Script) error
@@ -54,7 +54,7 @@ const (
 	Pass    = "pass"
 	Fail    = "fail"
 	Skipped = "skipped" // an earlier step could not be run
-	// Unfinished is the verdict of a RunSteps that reached its time limit, and of the step that it interrupted.
+	// Unfinished is the verdict of RunSteps after it reached its time limit, and of the interrupted step.
 	Unfinished = "unfinished"
 )
 
@@ -64,21 +64,20 @@ type Request struct {
 	Files     clientio.Files
 	Target    backend.Target
 	SessionID string
-	// Path is the scenario's file, absolute. Paths in the scenario are relative to its directory.
+	// Path is the absolute path of the scenario's file. Paths in the scenario are relative to its directory.
 	Path string
-	// DeviceModel is the ID of a model to use instead of the scenario's model. A scenario with a recording cannot run
-	// on another model.
+	// DeviceModel is the ID of a model to use instead of the scenario's own. A scenario with a recording cannot run on
+	// another model.
 	DeviceModel string
-	// Artifacts is the absolute path of a directory for pictures and differences; it is created if necessary. If it
-	// is empty, none are stored.
+	// Artifacts is the absolute path of a directory for pictures and differences, which is created if necessary. If it
+	// is empty, they are not stored.
 	Artifacts string
 	// Film also stores a picture of each of the first maxFrames states of the panel.
 	Film bool
-	// Accept replaces the recording's frames and pictures with the ones of this run, if every step
-	// passes.
+	// Accept replaces the recording's frames and pictures with those of this run if every step passes.
 	Accept bool
-	// AcceptSteps are numbers of steps, starting at 1. If these steps pass, their differences are copied into the
-	// recording; the rest of the recording stays unchanged. It cannot be combined with Accept.
+	// AcceptSteps lists step numbers, starting at 1. If these steps pass, their differences are copied into the
+	// recording, and the rest of the recording stays unchanged. It cannot be combined with Accept.
 	AcceptSteps []int
 }
 
@@ -87,21 +86,21 @@ type Report struct {
 	Name      string `json:"name"`
 	Verdict   string `json:"verdict"` // Pass or Fail
 	SessionID string `json:"sessionId"`
-	// AppLeft states when the app left the session. It is set if the app did not return and no step expects that.
+	// AppLeft reports when the app left the session. It is set if the app did not return and no step expects that.
 	AppLeft string `json:"appLeft,omitempty"`
-	// DurationMs is the time from the app's attachment to the end, in ms on the session's clock.
+	// DurationMs is the time from when the app attached to the end, in ms on the session's clock.
 	DurationMs int64 `json:"durationMs"`
-	// Diffs are the first maxDiffs differences from the recording, ordered by time; empty for a scenario without a
-	// recording. Equal differences are one entry with a count.
+	// Diffs are the first maxDiffs differences from the recording, ordered by time; empty without a recording. Equal
+	// differences are one entry with a count.
 	Diffs []Diff `json:"diffs"`
-	// MissingFonts contains a sentence for each font of the scenario that the session does not use for drawing.
+	// MissingFonts contains a sentence for each of the scenario's fonts that the session does not use for drawing.
 	// Pictures then differ.
 	MissingFonts []string `json:"missingFonts,omitempty"`
-	// Accepted is set if the recording was updated to the app's current frames. Diffs are the changes.
+	// Accepted is set if the recording was updated to the app's current frames. Diffs lists the changes.
 	Accepted bool `json:"accepted,omitempty"`
-	// AcceptedSteps are the steps whose differences were copied into the recording for a request with AcceptSteps.
-	// AcceptedDiffs counts these differences by kind. Diffs then contains only the remaining differences, in the steps
-	// DifferingSteps.
+	// AcceptedSteps lists the steps whose differences were copied into the recording, for a request with AcceptSteps.
+	// AcceptedDiffs counts these differences by kind. Diffs then contains only the remaining differences, and
+	// DifferingSteps lists their steps.
 	AcceptedSteps  []int          `json:"acceptedSteps,omitempty"`
 	AcceptedDiffs  map[string]int `json:"acceptedDiffs,omitempty"`
 	DifferingSteps []int          `json:"differingSteps,omitempty"`
@@ -109,11 +108,11 @@ type Report struct {
 	MoreDiffs map[string]int `json:"moreDiffs,omitempty"`
 	Steps     []StepReport   `json:"steps"`
 	Pictures  []Picture      `json:"pictures"`
-	// Frames are the pictures of the panel, in order, if the request asked for a film.
+	// Frames are the pictures of the panel, in order, if the request includes a film.
 	Frames []Picture `json:"frames,omitempty"`
 	// MoreFrames counts the states of the panel that were not stored.
 	MoreFrames int `json:"moreFrames,omitempty"`
-	// Findings are the first maxFindings distinct findings about content that does not fit the model.
+	// Findings are the first maxFindings distinct findings of content that does not fit the model.
 	Findings []Finding `json:"findings"`
 	// MoreFindings counts further findings.
 	MoreFindings int `json:"moreFindings,omitempty"`
@@ -124,19 +123,19 @@ type Report struct {
 // StepReport is the result of a step.
 type StepReport struct {
 	Number  int    `json:"number"` // from 1
-	Step    string `json:"step"`   // a description in a few words
+	Step    string `json:"step"`   // description in a few words
 	Verdict string `json:"verdict"`
-	AtMs    int64  `json:"atMs"` // the time on the session's clock after the step, in ms since the app attached
-	// Message is the reason why the step failed.
+	AtMs    int64  `json:"atMs"` // time on the session's clock after the step, in ms since the app attached
+	// Message explains why the step failed.
 	Message string `json:"message,omitempty"`
 }
 
-// Diff is one difference between a recording and a run.
+// Diff is a difference between a recording and a run.
 type Diff struct {
 	Kind string `json:"kind"` // one of the Diff constants
 	Step int    `json:"step"` // number of the step, from 1
 	AtMs int64  `json:"atMs"` // in the run or, for a missing frame, in the recording
-	// Count is how often the same difference occurred; 0 means once. Step and AtMs are from the first occurrence.
+	// Count is how often the same difference occurred; 0 means once. Step and AtMs describe the first occurrence.
 	Count int `json:"count,omitempty"`
 	// AlsoSteps are the first maxAlsoSteps other steps in which the same difference occurred.
 	AlsoSteps []int `json:"alsoSteps,omitempty"`
@@ -147,7 +146,8 @@ type Diff struct {
 	// Want and Got describe the missing and the extra content, or the two times.
 	Want string `json:"want,omitempty"`
 	Got  string `json:"got,omitempty"`
-	// Paths of the two pictures and of their difference, if artifacts are stored.
+	// WantFile, GotFile and DiffFile are the paths of the two pictures and of their difference, if artifacts are
+	// stored.
 	WantFile string `json:"wantFile,omitempty"`
 	GotFile  string `json:"gotFile,omitempty"`
 	DiffFile string `json:"diffFile,omitempty"`
@@ -162,14 +162,14 @@ type Finding struct {
 	glasses.Finding
 }
 
-// Picture is a panel that was stored by a step, did not meet an expectation, or belongs to a difference.
+// Picture is a panel that a step stored, that did not meet an expectation, or that belongs to a difference.
 type Picture struct {
 	Name   string `json:"name"`
 	AtMs   int64  `json:"atMs"`
 	SHA256 string `json:"sha256,omitempty"` // empty for a picture of a difference
 	// File is the picture's path, if artifacts are stored.
 	File string `json:"file,omitempty"`
-	// PNG is the encoded picture. Only RunSteps sets it, for the last KeptPNGs pictures.
+	// PNG is the encoded picture. Only RunSteps sets it, and only for the last KeptPNGs pictures.
 	PNG []byte `json:"-"`
 }
 
@@ -192,8 +192,8 @@ func Load(ctx context.Context, files clientio.Files, path string) (scenario.Scen
 	return s, nil
 }
 
-// Run runs a scenario and compares the run with the scenario's recording, if it has one. A failed run is not an error.
-// Run returns a *problem.Error if the file is not a scenario, the session is closed or no app attaches.
+// Run runs a scenario and compares the run with the scenario's recording, if any. A failed run is not an error. Run
+// returns a *problem.Error if the file is not a scenario, the session is closed or no app attaches.
 func (r *Runner) Run(ctx context.Context, req Request) (Report, error) {
 	s, err := Load(ctx, req.Files, req.Path)
 	if err != nil {
@@ -223,14 +223,14 @@ func (r *Runner) Run(ctx context.Context, req Request) (Report, error) {
 	return run.report, nil
 }
 
-// keep writes an artifact and returns its path; empty if artifacts are not stored.
+// keep writes an artifact and returns its path, or "" if artifacts are not stored.
 func (req Request) keep(ctx context.Context, name string, data []byte) string {
 	if req.Artifacts == "" || len(data) == 0 {
 		return ""
 	}
 	path := filepath.Join(req.Artifacts, name)
 	if req.Files.Replace(ctx, path, data, 0o600, 0o700) != nil {
-		return "" // a missing picture must not prevent the report
+		return "" // report the result even without the picture
 	}
 	return path
 }

@@ -13,23 +13,23 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// StepsRequest requests steps on an open session. The app keeps running afterwards, so that an agent can
-// continue developing it.
+// StepsRequest requests steps on an open session. The app keeps running afterwards, so that an agent can continue
+// working on it.
 type StepsRequest struct {
 	// Files are the files of the client: the pictures and sounds of steps.
 	Files     clientio.Files
 	Target    backend.Target
 	SessionID string
 	Steps     []scenario.Step
-	// DeviceModel is the model for which the steps are written; if empty, the session's model.
+	// DeviceModel is the model for which the steps are written; empty means the session's model.
 	DeviceModel string
-	// Assistant is the script that answers the app's assistant from now on; nil keeps the current script.
+	// Assistant is the script for the app's assistant from now on; nil keeps the current script.
 	Assistant *scenario.Assistant
 	// Dir is the absolute directory to which paths in the steps are relative.
 	Dir string
-	// Artifacts is an absolute directory for pictures. If it is empty, none are stored.
+	// Artifacts is the absolute path of a directory for pictures. If it is empty, pictures are not stored.
 	Artifacts string
-	// Since excludes the rows up to this cursor. It applies to the expectations before the first step that acts on the
+	// Since excludes the rows up to this cursor. It applies to expectations before the first step that acts on the
 	// glasses.
 	Since int64
 	// Limit is the maximum duration of the steps in real time; 0 means no limit.
@@ -39,7 +39,7 @@ type StepsRequest struct {
 // StepsReport is the result of RunSteps.
 type StepsReport struct {
 	Verdict string // Pass, Fail or Unfinished
-	// AppLeft states when the app left the session. It is set if the app did not return and no step expects that.
+	// AppLeft reports when the app left the session. It is set if the app did not return and no step expects that.
 	AppLeft string
 	// Steps are the steps in order; steps after the first failure are Skipped. AtMs counts from the beginning of the
 	// first step.
@@ -50,13 +50,13 @@ type StepsReport struct {
 	Since int64
 	// Pictures are the pictures of steps and of a failed expectation.
 	Pictures []Picture
-	// Findings are the first maxFindings findings about content shown during the steps that does not fit the model.
+	// Findings are the first maxFindings findings of content shown during the steps that does not fit the model.
 	Findings []Finding
 	// End is the display after the last step.
 	End session.Display
 }
 
-// RunSteps runs steps and stops at the first failure or at the request's limit; neither is an error. It returns a
+// RunSteps runs steps and stops at the first failure or at the request's limit. Neither is an error. It returns a
 // *problem.Error if the session is closed or no app attaches.
 func (r *Runner) RunSteps(ctx context.Context, req StepsRequest) (StepsReport, error) {
 	x := &run{r: r, dir: req.Dir,
@@ -132,8 +132,8 @@ func (x *run) stopAtLimit(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// join waits for an app and reads the part of the log that the first expectations may match. Rows that are no longer
-// in the log do not matter here.
+// join waits for an app and reads the part of the log that the first expectations may match. It does not matter here if
+// earlier rows have been deleted.
 func (x *run) join(ctx context.Context, since int64) error {
 	late := time.Now().Add(x.r.attachWait)
 	x.next, x.since, x.gaps = since, since, true
@@ -171,7 +171,7 @@ func (x *run) join(ctx context.Context, since int64) error {
 	return x.fetch(ctx, 0)
 }
 
-// problemOf returns the *problem.Error for a step that could not be run.
+// problemOf returns the *problem.Error of a step that could not be run.
 func problemOf(err error) error {
 	if unmet, ok := err.(*unmetExpectation); ok { //nolint:errorlint // it is never wrapped
 		return &problem.Error{Code: glasses.CodeUnsupported, Message: unmet.message,

@@ -16,16 +16,16 @@ type App struct {
 	host.Attachment
 	session *localSession
 	peer    host.Receiver
-	rows    host.Rows // the log when it attached
-	// Welcome is the first frame for the app. Send it before Replay's frames and before any frame sent to its Peer.
+	rows    host.Rows // the log when the app attached
+	// Welcome is the first frame for the app. Send it before the frames of Replay and of Peer.
 	Welcome []byte
 
 	gatewayURL      string
-	hasGateway      atomic.Bool // whether it has received a gateway token
+	hasGateway      atomic.Bool // the app has received a gateway token
 	answersBarriers bool
-	sent            atomic.Int64 // number of sent frames that it may react to
-	handled         atomic.Int64 // number of these frames that it has definitely handled
-	isStuck         atomic.Bool  // whether it failed to settle in time
+	sent            atomic.Int64 // number of sent frames to which the app may react
+	handled         atomic.Int64 // number of these frames that the app has certainly handled
+	isStuck         atomic.Bool  // the app failed to settle in time
 
 	mu       sync.Mutex
 	barriers map[string]chan int // unanswered barriers; each receives the number of gateway calls, or -1
@@ -34,7 +34,7 @@ type App struct {
 	once     sync.Once
 }
 
-// Refusal is the error for an app that may not attach: a close code and a reason.
+// Refusal is the error for an app that may not attach. It contains a close code and a reason.
 type Refusal struct {
 	Code   int
 	Reason string
@@ -43,8 +43,8 @@ type Refusal struct {
 // Error returns the reason.
 func (e *Refusal) Error() string { return e.Reason }
 
-// Attach attaches an app. Replay sends it the rows that are now in the log; later frames are sent through peer. helloID
-// is the ID of the app's hello. It returns a *Refusal on failure.
+// Attach attaches an app. Replay sends the app the rows that are now in the log. Later frames are sent through peer.
+// helloID is the ID of the app's hello. It returns a *Refusal on failure.
 func (m *Manager) Attach(id string, hello glasses.Hello, helloID string, peer host.Receiver) (*App, error) {
 	s := m.local.find(id)
 	if s == nil || !s.secret.matches(hello.Secret) {
@@ -110,7 +110,7 @@ func (a *App) leave() {
 	close(a.gone)
 }
 
-// Send sends a frame that the app may react to (host.Receiver).
+// Send sends a frame to which the app may react (host.Receiver).
 func (a *App) Send(m host.Message) (relieved <-chan struct{}) {
 	a.sent.Add(1)
 	relieved = a.peer.Send(m)
@@ -131,7 +131,7 @@ func (a *App) noteActivity() {
 	a.active = make(chan struct{})
 }
 
-// barrierAnswered records the app's answer to a barrier. It returns false if no barrier waits for this answer.
+// barrierAnswered records the app's answer to a barrier. It returns false if no barrier is waiting for this answer.
 func (a *App) barrierAnswered(f glasses.Frame) bool {
 	calls := -1
 	var answer glasses.BarrierAnswer

@@ -39,8 +39,8 @@ func (s *localSession) setScript(script *assistantscript.Script) error {
 	return nil
 }
 
-// AssistantScript returns the script of a session's assistant, or nil. For a browser session, it is the script that
-// this daemon set.
+// AssistantScript returns the script of a session's assistant, or nil if it has none. For a browser session, this is
+// the script that this daemon set.
 func (m *Manager) AssistantScript(id string) *assistantscript.Script {
 	if !IsLocal(id) {
 		if !validID(id) {
@@ -98,7 +98,7 @@ func (s *localSession) loadScript() {
 	s.script = readScriptFile(s.folder(), s.id, s.owner.log)
 }
 
-// readScriptFile returns the script in a session's directory, or nil.
+// readScriptFile returns the script in a session's directory, or nil if there is none.
 func readScriptFile(folder, session string, log *slog.Logger) *assistantscript.Script {
 	data, err := statefile.Read(filepath.Join(folder, scriptName), assistantscript.MaxFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -140,14 +140,14 @@ type AssistantReply struct {
 
 // assistantCall is a call whose answer is not due yet.
 type assistantCall struct {
-	app    *App // the attachment of the app that began the call
+	app    *App // the attachment through which the app began the call
 	answer *assistantscript.Answer
 	due    int64         // ms on the session's clock
 	isDue  chan struct{} // closed when the answer is due
 }
 
-// isOf reports whether the app waits for the answer. An app that lost its connection after it began a call still waits
-// for the answer, and may have attached again.
+// isOf reports whether the app waits for the answer. This includes an app that lost its connection during the call,
+// even if it has attached again.
 func (c *assistantCall) isOf(a *App) bool {
 	return c.app == a || c.app.isGone() && c.app.Info == a.Info
 }
@@ -158,7 +158,7 @@ func (m *Manager) OpensAssistant(token string) bool {
 	return ok
 }
 
-// ErrGatewayToken is the failure for a token that does not give access to a session's assistant.
+// ErrGatewayToken is returned for a token that does not give access to a session's assistant.
 var (
 	ErrGatewayToken = &assistantscript.Failure{Status: http.StatusUnauthorized, Type: "authentication_error",
 		Code: "invalid_key", Message: "the token is missing, unknown or expired: attach to the session for a new one"}
@@ -167,7 +167,7 @@ var (
 )
 
 // AskAssistant returns the answer of a session's script to body, a chat request, once the answer is due on the
-// session's clock. token identifies the session. It returns a *assistantscript.Failure or ctx's error on failure.
+// session's clock. token identifies the session. It returns a *assistantscript.Failure, or ctx's error.
 func (m *Manager) AskAssistant(ctx context.Context, token string, body []byte) (AssistantReply, error) {
 	app, ok := m.local.tokens.find(token, m.opts.Now())
 	if !ok {
@@ -256,7 +256,7 @@ func (s *localSession) deliver(c *assistantCall) {
 	}
 	for _, a := range s.Apps.All() {
 		if c.isOf(a) {
-			a.sent.Add(1) // the app reacts to an answer as it does to a frame
+			a.sent.Add(1) // an app may react to an answer, as to a frame
 			a.noteActivity()
 		}
 	}
@@ -279,7 +279,7 @@ func (s *localSession) deliverAnswers(now int64) {
 	}
 }
 
-// waitingCalls returns the number of an app's calls that are waiting for the session's clock.
+// waitingCalls returns the number of the app's calls that are waiting for the session's clock.
 func (s *localSession) waitingCalls(a *App) (n int) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()

@@ -11,7 +11,7 @@ import (
 )
 
 // chooseTransport sets the transport of a new session, and its device model if the request does not specify one. It
-// returns an error for options that the transport does not support.
+// rejects options that the transport does not support.
 func (m *Manager) chooseTransport(want *meta, req LocalRequest) error {
 	want.GlassesName, want.Via = req.GlassesName, req.Via
 	if req.Transport != localSim {
@@ -41,7 +41,7 @@ func (s *localSession) checkOffered(model string) error {
 		return m.transportProblem(err)
 	}
 	if _, known := glasses.Model(model); !known {
-		return nil // the glasses refuse it with an error of their own
+		return nil // the glasses refuse it with their own error
 	}
 	return checkModel(t, model)
 }
@@ -54,8 +54,8 @@ func checkModel(t backend.Transport, model string) error {
 		"Pass one that it offers: "+strings.Join(t.DeviceModels, ", ")+".")
 }
 
-// transportProblem returns a clearer error if err occurred because the session's adapter was removed. The session
-// continues once the adapter is added again.
+// transportProblem replaces err with a clearer error if the session's adapter was removed. The session continues once
+// the adapter is added again.
 func (m meta) transportProblem(err error) error {
 	var p *problem.Error
 	if !errors.As(err, &p) || p.Code != problem.CodeUnknownTransport {

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Control sends one control frame to the glasses of a session and returns its result, which may be an error of the
+// Control sends a control frame to the glasses of a session and returns its result, which may be an error of the
 // glasses. media is the picture for sim.camera or the WAV file for sim.microphone. In virtual time, the apps have
 // reacted when Control returns. It returns a *problem.Error on failure.
 func (m *Manager) Control(
@@ -62,8 +62,8 @@ func (m *Manager) controlBrowser(
 	return res, nil
 }
 
-// control sends a control frame and returns its result after the effects are written to the log, so that they
-// survive if the daemon is killed right after the caller receives the result.
+// control sends a control frame. It returns the result after the effects have been written to the log, so that they
+// survive if the daemon is killed right afterwards.
 func (s *localSession) control(ctx context.Context, typ string, payload any, media []byte) (glasses.Result, error) {
 	if choice, ok := payload.(glasses.DeviceChoice); ok {
 		if err := s.checkOffered(choice.DeviceModel); err != nil {
@@ -101,8 +101,8 @@ func (s *localSession) act(ctx context.Context, typ string, payload any, media [
 	return res, err
 }
 
-// waitReattached waits, for at most barrierTimeout, until as many apps have attached as were dropped, because virtual
-// time stops while they reconnect.
+// waitReattached waits until as many apps have attached as were dropped, but no longer than barrierTimeout, because
+// virtual time stops while they reconnect.
 func (s *localSession) waitReattached(ctx context.Context, dropped []*App) {
 	ctx, cancel := context.WithTimeout(ctx, barrierTimeout)
 	defer cancel()
@@ -121,7 +121,7 @@ func (s *localSession) waitReattached(ctx context.Context, dropped []*App) {
 	}
 }
 
-// refusal returns the error for a control frame that the glasses refused, or err.
+// refusal returns the error of a control frame that the glasses refused, or err.
 func refusal(res glasses.Result, err error) error {
 	if err == nil && res.Error != nil {
 		return &problem.Error{Code: res.Error.Code, Message: res.Error.Message}
@@ -129,14 +129,14 @@ func refusal(res glasses.Result, err error) error {
 	return err
 }
 
-// Display is like Look but includes the picture. It returns a *problem.Error on failure.
+// Display is like Look, but includes the picture. It returns a *problem.Error on failure.
 func (m *Manager) Display(ctx context.Context, target backend.Target, id string) (Display, error) {
 	d, err := m.Look(ctx, target, id)
 	d.PNG = d.Picture()
 	return d, err
 }
 
-// Look asks the glasses what they show, without a picture. It returns a *problem.Error on failure.
+// Look returns what the glasses show, without a picture. It returns a *problem.Error on failure.
 func (m *Manager) Look(ctx context.Context, target backend.Target, id string) (Display, error) {
 	res, err := m.Control(ctx, target, id, glasses.SimState, struct{}{}, nil)
 	if err = refusal(res, err); err != nil {
@@ -156,8 +156,9 @@ func (m *Manager) Look(ctx context.Context, target backend.Target, id string) (D
 	return d, nil
 }
 
-// Advance advances the virtual time of a local session by ms, up to MaxAdvance, and lets the apps react to everything
-// that happens in that time. settled is false if an app did not settle. It returns a *problem.Error on failure.
+// Advance advances the virtual time of a local session by ms milliseconds, at most MaxAdvance. It lets the apps react
+// to everything that happens in that time. settled is false if an app did not settle. It returns a *problem.Error on
+// failure.
 func (m *Manager) Advance(ctx context.Context, id string, ms int64) (nowMs int64, settled bool, err error) {
 	if ms < 0 || ms > MaxAdvance {
 		return 0, false, invalid("ms must be between 0 and 86400000", "Advance by at most a day per call.")
@@ -180,7 +181,7 @@ func notVirtual() error {
 		`Wait for what should happen, or open a local session with clock "virtual".`)
 }
 
-// Wait is like Since, but if there is no row after the cursor, it waits up to wait for one.
+// Wait is like Since, but waits up to the duration wait for a row if there is none after the cursor.
 func (m *Manager) Wait(
 	ctx context.Context, target backend.Target, id string, since int64, limit int, wait time.Duration,
 ) (backendapi.EventPage, error) {
@@ -205,7 +206,7 @@ func (s *localSession) page(
 		s.settle(ctx)
 		s.turns.operation.give()
 	}
-	// The page must include everything that has happened so far.
+	// Include everything that has happened so far in the page.
 	if err := s.waitRecorded(ctx); err != nil {
 		return backendapi.EventPage{}, err
 	}

@@ -13,23 +13,23 @@ import (
 // maxConversations is the maximum number of realtime conversations of a session.
 const maxConversations = 2
 
-// Conversation is a realtime conversation of an app with the script of its session.
+// Conversation is a realtime conversation between an app and the script of its session.
 type Conversation struct {
 	session *localSession
-	app     *App // the attachment whose token began the conversation
+	app     *App // the attachment whose token was used to begin the conversation
 	peer    host.Receiver
 
-	// The session's Mu guards the other fields.
+	// The session's Mu guards the following fields.
 	script  *assistantscript.Conversation
-	timer   *time.Timer // in real time; set once the script had something to wait for
-	changed bool        // an event was sent since noteSent
+	timer   *time.Timer // in real time; set once the script has waited for something
+	changed bool        // an event has been sent since noteSent
 }
 
 var errManyConversations = &assistantscript.Failure{Status: http.StatusTooManyRequests, Type: "rate_limit_error",
 	Code: "too_many_conversations", Message: "the session has two conversations: end one first", RetryAfter: 1}
 
-// Converse begins a conversation with rate samples of sound a second. token identifies the session, and peer receives
-// the events. It returns a *assistantscript.Failure on failure. The caller calls Leave when the peer has gone.
+// Converse begins a conversation at a sample rate of rate Hz. token identifies the session, and peer receives the
+// events. It returns a *assistantscript.Failure on failure. The caller must call Leave when the peer has disconnected.
 func (m *Manager) Converse(token string, rate int, peer host.Receiver) (*Conversation, error) {
 	app, ok := m.local.tokens.find(token, m.opts.Now())
 	if !ok {
@@ -68,7 +68,7 @@ func (c *Conversation) Receive(event []byte) {
 	c.noteSent()
 }
 
-// Leave ends the conversation. reason is for the event log. Only the first call has an effect.
+// Leave ends the conversation. The event log contains the reason. Only the first call has an effect.
 func (c *Conversation) Leave(reason string) {
 	s := c.session
 	s.Mu.Lock()
@@ -88,7 +88,7 @@ func (s *localSession) endConversation(c *Conversation, reason string) {
 	s.logService(glasses.RowAssistantEnded, glasses.AssistantEnded{Reason: reason})
 }
 
-// endConversations ends every conversation, because the session stops. The caller holds Mu.
+// endConversations ends every conversation when the session stops. The caller holds Mu.
 func (s *localSession) endConversations(code int, reason string) {
 	for c := range s.conversations {
 		s.endConversation(c, "stopped")
@@ -96,7 +96,7 @@ func (s *localSession) endConversations(code int, reason string) {
 	}
 }
 
-// advanceConversations sends what is due. The caller holds Mu.
+// advanceConversations sends the events that are due. The caller holds Mu.
 func (s *localSession) advanceConversations(nowMs int64) {
 	for c := range s.conversations {
 		c.script.Advance(nowMs)
@@ -104,18 +104,18 @@ func (s *localSession) advanceConversations(nowMs int64) {
 	}
 }
 
-// isOf reports whether the app has the conversation. An app may have lost its connection since it began and attached
-// again.
+// isOf reports whether the conversation belongs to the app, which may have lost its connection during the conversation
+// and attached again.
 func (c *Conversation) isOf(a *App) bool { return c.app == a || c.app.isGone() && c.app.Info == a.Info }
 
-// noteSent records that the app has something to react to, and sets the timer. The caller holds Mu.
+// noteSent records that the app may react to a sent event, and sets the timer. The caller holds Mu.
 func (c *Conversation) noteSent() {
 	s := c.session
 	if c.changed {
 		c.changed = false
 		for _, a := range s.Apps.All() {
 			if c.isOf(a) {
-				a.sent.Add(1) // the app reacts to an event as it does to a frame
+				a.sent.Add(1) // an app may react to an event, as to a frame
 				a.noteActivity()
 			}
 		}
@@ -132,7 +132,7 @@ func (c *Conversation) noteSent() {
 	}
 }
 
-// advance sends what is due.
+// advance sends the events that are due.
 func (c *Conversation) advance() {
 	s := c.session
 	s.Mu.Lock()

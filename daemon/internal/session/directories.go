@@ -21,14 +21,14 @@ import (
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
-// Limits of a file that stores data about directories: the number of entries, and the bytes to read.
+// Limits of a file that stores data about directories: the number of entries, and the size in bytes.
 const (
 	maxDirectories     = 500
 	maxDirectoriesFile = 4 << 20
 )
 
-// loadDirectories reads a file that maps directories to entries. It treats a file that is not JSON as empty, because
-// the loss does not matter to users.
+// loadDirectories reads a file that maps directories to entries. A file that is not JSON counts as empty, because the
+// loss does not matter to users.
 func loadDirectories[T any](path string) (map[string]T, error) {
 	entries := map[string]T{}
 	data, err := statefile.Read(path, maxDirectoriesFile)
@@ -58,7 +58,7 @@ func saveDirectories[T interface{ lastUse() int64 }](path string, entries map[st
 	return statefile.Write(path, append(data, '\n'))
 }
 
-// cleanDir normalizes the path of a directory from a client, which has resolved symbolic links.
+// cleanDir normalizes a directory's path from a client, which has resolved symbolic links.
 func cleanDir(dir string) string {
 	if dir == "" {
 		return ""
@@ -66,15 +66,15 @@ func cleanDir(dir string) string {
 	return filepath.Clean(dir)
 }
 
-// latestName is the name of the file that records which sessions each directory used.
+// latestName is the name of the file that records the sessions of each directory.
 const latestName = "latest.json"
 
 // maxEarlier is the number of sessions recorded for a directory in addition to the most recently
 // used one.
 const maxEarlier = 15
 
-// latestSessions records which sessions each directory used. When the most recently used session is closed, the
-// previous one takes its place.
+// latestSessions records the sessions that each directory used. When the most recently used session is closed, the
+// previous one replaces it.
 type latestSessions struct {
 	path string
 	log  *ratelog.Logger
@@ -97,7 +97,7 @@ func (s latestSession) lastUse() int64 { return s.UsedAt }
 // loaded returns the entries, reading the file on first use. The caller holds mu.
 func (l *latestSessions) loaded() map[string]latestSession {
 	if l.entries == nil {
-		l.entries, _ = loadDirectories[latestSession](l.path) // if the file is missing, callers must specify a session
+		l.entries, _ = loadDirectories[latestSession](l.path) // without the file, callers must specify a session
 	}
 	return l.entries
 }
@@ -160,23 +160,22 @@ func (l *latestSessions) forget(id string) {
 	}
 }
 
-// used records that the caller's directory uses a session, which must exist.
+// used records that the caller's directory uses an existing session.
 func (m *Manager) used(ctx context.Context, id string) {
 	if dir := caller.From(ctx).Workspace(); dir != "" {
 		m.latest.set(dir, id)
 	}
 }
 
-// recent returns the sessions that the caller's directory used and this daemon did not close, most recently used first.
-// A browser session may have been closed elsewhere in the meantime.
+// recent returns the sessions that the caller's directory used, most recently used first, except those that this daemon
+// closed. A browser session may have been closed elsewhere.
 func (m *Manager) recent(who caller.Caller) []string {
 	return slices.DeleteFunc(m.latest.get(who.Workspace()), func(id string) bool {
 		return IsLocal(id) && m.local.find(id) == nil
 	})
 }
 
-// Latest returns the open session that the caller's directory used most recently; ok is false if there
-// is none.
+// Latest returns the open session that the caller's directory used most recently. ok is false if there is none.
 func (m *Manager) Latest(_ context.Context, who caller.Caller) (id string, ok bool) {
 	recent := m.recent(who)
 	if len(recent) == 0 {
@@ -185,13 +184,13 @@ func (m *Manager) Latest(_ context.Context, who caller.Caller) (id string, ok bo
 	return recent[0], true
 }
 
-// Replaced is the outcome of ClosePrevious. Either Closed is the closed session's ID, or WhyNot is the reason why no
-// session was closed.
+// Replaced is the outcome of ClosePrevious: either the ID of the closed session, or the reason why no session was
+// closed.
 type Replaced struct{ Closed, WhyNot string }
 
-// ClosePrevious closes the session that a new one replaces: the most recently used session of the caller's directory
-// with the same kind and project. It does not close a session that another program holds; that session ends with
-// that program.
+// ClosePrevious closes the session that a new one replaces, which is the most recently used session of the caller's
+// directory with the same kind and project. It does not close a session that another program holds, because that
+// session ends with that program.
 func (m *Manager) ClosePrevious(ctx context.Context, target backend.Target, who caller.Caller, by Opened) Replaced {
 	var others []string
 	for _, id := range m.recent(who) {

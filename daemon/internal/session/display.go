@@ -19,8 +19,8 @@ type Display struct {
 	Model glasses.DeviceModel
 	State glasses.State
 	View  glasses.View
-	// Shown describes how much of each text, target and image the wearer sees. It is empty while the glasses are folded
-	// or not worn.
+	// Shown describes how much of each text, target and image the wearer can see. It is empty while the glasses are
+	// folded or not worn.
 	Shown render.Inspection
 	// Unconfirmed is the reason why the panel may not show View, as in glasses.Result.
 	Unconfirmed string
@@ -30,7 +30,7 @@ type Display struct {
 	PNG []byte
 }
 
-// NewDisplay returns what the wearer of glasses in this state sees, without a picture.
+// NewDisplay returns what the wearer of glasses in this state sees. It contains no picture.
 func NewDisplay(model glasses.DeviceModel, state glasses.State, view glasses.View) Display {
 	d := Display{Model: model, State: state, View: view, Shown: render.Inspect(model, view)}
 	if state.IsDark() {
@@ -39,8 +39,8 @@ func NewDisplay(model glasses.DeviceModel, state glasses.State, view glasses.Vie
 	return d
 }
 
-// Picture renders the panel as PNG, black while the glasses are folded or not worn. It returns nil for a model without
-// a panel. It takes several milliseconds.
+// Picture renders the panel as PNG. The panel is black while the glasses are folded or not worn. It returns nil for a
+// model without a panel. Rendering takes several milliseconds.
 func (d Display) Picture() []byte {
 	if d.Model.Panel == nil {
 		return nil
@@ -62,8 +62,7 @@ func (d Display) Text() []string {
 // Findings returns the parts of the tree that do not fit the model.
 func (d Display) Findings() []glasses.Finding { return render.Fit(d.Model, d.View) }
 
-// Focus returns the ID of the focused target, or "" if no target is focused or the target has no
-// ID.
+// Focus returns the ID of the focused target. It returns "" if no target is focused or the target has no ID.
 func (d Display) Focus() string {
 	if d.View.Focus < 0 || d.View.Focus >= len(d.Shown.Targets) {
 		return ""
@@ -82,8 +81,8 @@ func (d Display) DarkReason() string {
 	return ""
 }
 
-// UnconfirmedReason returns the reason why the wearer may see a view other than View, or "" if the glasses confirmed
-// View or the wearer cannot see the panel anyway.
+// UnconfirmedReason returns the reason why the wearer may see a view other than View. It returns "" if the glasses
+// confirmed View or the wearer cannot see the panel anyway.
 func (d Display) UnconfirmedReason() string {
 	if d.DarkReason() != "" {
 		return ""
@@ -91,8 +90,8 @@ func (d Display) UnconfirmedReason() string {
 	return d.Unconfirmed
 }
 
-// LookAgain returns when to read the display again if no row is written, because glasses may confirm a picture without
-// writing a row.
+// LookAgain returns when to read the display again if no row is written. It is needed because glasses may confirm a
+// picture without a row.
 func (d Display) LookAgain() time.Duration {
 	if d.UnconfirmedReason() != "" {
 		return 200 * time.Millisecond
@@ -100,8 +99,8 @@ func (d Display) LookAgain() time.Duration {
 	return time.Hour
 }
 
-// DefaultWithin returns how long to wait for this display to meet an expectation without withinMs, in ms: ms or, while
-// the picture is not confirmed, at least the time that two pictures take, because one may have to wait for another.
+// DefaultWithin returns how long, in ms, to wait for this display to meet an expectation without withinMs. This is ms
+// or, while the picture is not confirmed, at least the time for two pictures, because one may have to wait for another.
 func (d Display) DefaultWithin(ms int64) int64 {
 	if d.Model.Panel == nil || d.UnconfirmedReason() == "" {
 		return ms
@@ -109,8 +108,8 @@ func (d Display) DefaultWithin(ms int64) int64 {
 	return max(ms, 2*d.Model.Panel.FullMs)
 }
 
-// Unmet describes the unmet parts of an expectation, one sentence each. Tools and the steps of scenarios share this
-// function. While a picture is being transmitted, the previous picture must meet the expectation as well: an app may
+// Unmet describes the unmet parts of an expectation, one sentence each. Tools and the steps of scenarios share it.
+// While a picture is being transmitted, the previous picture must meet the expectation as well, because an app may
 // redraw faster than its panel, which then never shows the latest view.
 func (d Display) Unmet(e scenario.ExpectDisplay) []string {
 	var unmet []string
@@ -147,13 +146,13 @@ func (d Display) Unmet(e scenario.ExpectDisplay) []string {
 	return unmet
 }
 
-// confirmedMeets reports whether the panel definitely shows a view that meets an expectation.
+// confirmedMeets reports whether the panel certainly shows a view that meets an expectation.
 func (d Display) confirmedMeets(e scenario.ExpectDisplay) bool {
 	return d.Confirmed != nil && len(NewDisplay(d.Model, d.State, *d.Confirmed).Unmet(e)) == 0
 }
 
-// canRead reports whether the wearer can read want as part of one node's text: each of its lines in full or, if
-// partial is set, at least one pixel of each line.
+// canRead reports whether the wearer can read want as part of one node's text. Each line must be visible in full or, if
+// partial is set, with at least one pixel.
 func (d Display) canRead(want string, partial bool) bool {
 	for _, t := range d.Shown.Texts {
 		if t.Visible != render.VisibleNone &&
@@ -164,7 +163,7 @@ func (d Display) canRead(want string, partial bool) bool {
 	return false
 }
 
-// outOfOrder reports which of several readable texts is out of reading order, or "" if none is.
+// outOfOrder returns the message for readable texts that are not in reading order, or "".
 func (d Display) outOfOrder(wanted []string, partial bool) string {
 	var legible []string
 	for _, t := range d.Shown.Texts {
@@ -189,7 +188,7 @@ func (d Display) outOfOrder(wanted []string, partial bool) string {
 				short(strings.Join(places, ", ")))
 		}
 		legible = slices.Clone(legible)
-		legible[0] = legible[0][strings.Index(legible[0], want)+len(want):] // one text may contain two wanted texts
+		legible[0] = legible[0][strings.Index(legible[0], want)+len(want):] // a text may contain two wanted texts
 	}
 	return ""
 }
@@ -214,8 +213,7 @@ func (d Display) whyUnread(want string) string {
 	return "the panel shows no text"
 }
 
-// hasImage reports whether an image with this alt or ID is visible in full or, if partial is set, at
-// all.
+// hasImage reports whether an image with this alt text or ID is visible, in full or, if partial is set, in part.
 func (d Display) hasImage(name string, partial bool) bool {
 	for _, i := range d.Shown.Images {
 		if (i.Alt == name || i.ID == name) &&
@@ -237,7 +235,7 @@ func (d Display) imagesInWords() string {
 	return short(strings.Join(words, "; "))
 }
 
-// short shortens a text for a message.
+// short shortens text for a message.
 func short(text string) string {
 	const most = 300
 	if r := []rune(text); len(r) > most {

@@ -17,15 +17,15 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// Limits on directories of fixtures, in bytes.
+// Limits on fixtures, in bytes.
 const (
-	maxFixture  = 16 << 20  // one file; the simulator accepts no larger one
+	maxFixture  = 16 << 20  // one file; the simulator accepts no larger ones
 	maxFixtures = 256 << 20 // all files of one session
 	maxCopies   = 1 << 30   // all files of all sessions
 )
 
-// fixturesFolder contains the session's copy of its fixtures, because the simulator does not read a directory chosen
-// by a client.
+// fixturesFolder contains the session's copy of its fixtures. The simulator reads the copy, because a client chooses
+// the directory.
 const fixturesFolder = "fixtures"
 
 // fixtureFolders are the subdirectories that the simulator reads.
@@ -78,10 +78,10 @@ type fixtureCopy struct {
 	others int64
 }
 
-// otherFixtures returns the total size of the copies of all other sessions. It is limited because a client may open
-// many sessions.
+// otherFixtures returns the total size of the copies of all other sessions. The total is limited, because a client may
+// open many sessions.
 func (s *localSession) otherFixtures() (size int64) {
-	folders, _ := os.ReadDir(s.owner.root) // an unreadable directory is ignored
+	folders, _ := os.ReadDir(s.owner.root) // ignore an unreadable directory
 	for _, folder := range folders {
 		if folder.Name() == s.id {
 			continue

@@ -7,15 +7,15 @@ import (
 	"github.com/service-dev/service/glasses/render"
 )
 
-// ModelOf returns the device model of a session's glasses. The page of a browser session lacks the fonts that the
-// user added to this machine, so its display is drawn without them here as well.
+// ModelOf returns the device model of a session's glasses. For a browser session, it draws without the fonts that the
+// user added to this machine, because the session's page does not have them.
 func ModelOf(sessionID, model string) (m glasses.DeviceModel, ok bool) {
 	m, ok = glasses.Model(model)
 	m.WithoutAddedFonts = !IsLocal(sessionID)
 	return m, ok
 }
 
-// On returns models, changed to draw with the fonts that these glasses have.
+// On returns copies of models that draw with the fonts of these glasses.
 func (d Display) On(models []glasses.DeviceModel) []glasses.DeviceModel {
 	models = slices.Clone(models)
 	for i := range models {
@@ -24,8 +24,8 @@ func (d Display) On(models []glasses.DeviceModel) []glasses.DeviceModel {
 	return models
 }
 
-// IsMissingAddedFont reports whether characters are missing only because the glasses are simulated by a browser page: a
-// local session draws them with a font that the user added.
+// IsMissingAddedFont reports whether characters are missing only because a browser page simulates the glasses. A local
+// session draws these characters with a font that the user added.
 func (d Display) IsMissingAddedFont() bool {
 	missing := slices.ContainsFunc(d.Shown.Texts, func(t render.Text) bool { return t.Missing != "" })
 	local := d.Model

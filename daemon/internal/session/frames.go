@@ -11,8 +11,8 @@ import (
 // appRate is the rate of all apps of a session together.
 var appRate = host.Rate{PerSecond: 2000, Burst: 2000}
 
-// Handle handles one frame from the app. It passes raw to the glasses unchanged to keep unknown fields. It returns
-// after the frame has been sent and, in virtual time, after the glasses have handled it.
+// Handle handles a frame from the app. It passes raw to the glasses unchanged, to keep unknown fields. It returns after
+// the frame has been sent and, in virtual time, after the glasses have handled it.
 func (a *App) Handle(ctx context.Context, raw []byte, binary bool) {
 	defer a.noteActivity()
 	a.isStuck.Store(false)
@@ -27,7 +27,7 @@ func (a *App) Handle(ctx context.Context, raw []byte, binary bool) {
 	case err != nil:
 		a.refuse(f.ID, err)
 		return
-	case isBarrier: // nothing asked for it, or no longer
+	case isBarrier: // no barrier is waiting for it
 		return
 	}
 	if s.turns.exchange.take(ctx) != nil {
@@ -38,7 +38,8 @@ func (a *App) Handle(ctx context.Context, raw []byte, binary bool) {
 		return
 	}
 	// An answer proves that the glasses have handled all previous frames. In virtual time, every command with an
-	// immediate effect needs one. In real time, an occasional answer keeps the glasses' queue from overflowing.
+	// immediate effect needs an answer. In real time, an occasional answer keeps the queue of the glasses from
+	// overflowing.
 	if s.isVirtual() {
 		if !s.hasDelayedEffect(f.ID) {
 			_, _ = s.step(ctx, s.state.nowMs())
@@ -57,12 +58,12 @@ func admitFromApp(raw []byte, binary bool) (glasses.Frame, error) {
 	return broker.Admit(glasses.SenderApp, raw)
 }
 
-// maxUnconfirmed is the maximum number of commands sent without waiting for an answer; the queue of the glasses is
+// maxUnconfirmed is the maximum number of commands sent without waiting for an answer. The queue of the glasses is
 // longer.
 const maxUnconfirmed = 100
 
-// hasDelayedEffect reports whether a command has no immediate effect, which is the case for a sleep unless a fault ends
-// it. Asking the glasses after each sleep would slow down an app that ticks every second by a quarter.
+// hasDelayedEffect reports whether a command has no immediate effect. This is the case for a sleep unless a fault ends
+// it. Waiting for an answer after each sleep would slow down an app that ticks every second by a quarter.
 func (s *localSession) hasDelayedEffect(id string) bool {
 	s.Mu.Lock()
 	cmd, _ := s.Broker.Command(id)
@@ -75,7 +76,7 @@ func (a *App) refuse(id string, err error) {
 	a.SendText(broker.ErrorFrame(a.session.Now(), id, err))
 }
 
-// handleApp logs an app's frame and passes a command on; sent reports whether the glasses received it.
+// handleApp logs an app's frame and passes a command to the glasses. sent reports whether the glasses received it.
 func (s *localSession) handleApp(a *App, f glasses.Frame, raw []byte) (sent bool) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -90,8 +91,8 @@ func (s *localSession) handleApp(a *App, f glasses.Frame, raw []byte) (sent bool
 	return outputs[len(outputs)-1].Action == broker.ToGlasses
 }
 
-// handleGlasses handles one frame from the glasses. If it belongs to a stream with which the apps do not keep up, it
-// returns after a pause, unless ctx ends.
+// handleGlasses handles a frame from the glasses. If the frame belongs to a stream that is too fast for the apps,
+// handleGlasses returns after a pause, or when ctx ends.
 func (s *localSession) handleGlasses(ctx context.Context, data []byte, binary bool) {
 	if binary {
 		s.handleGlassesBinary(ctx, data)
@@ -117,8 +118,8 @@ func (s *localSession) handleGlasses(ctx context.Context, data []byte, binary bo
 	}
 }
 
-// deliverControl passes the result of a control frame to its caller, who may have given up. It returns false for any
-// other result.
+// deliverControl passes the result of a control frame to its caller, who may no longer be waiting. It returns false for
+// any other result.
 func (s *localSession) deliverControl(f glasses.Frame) bool {
 	res, err := glasses.ParseResult(f.Payload)
 	if err != nil || !host.IsControlID(f.ID) {
@@ -126,7 +127,7 @@ func (s *localSession) deliverControl(f glasses.Frame) bool {
 	}
 	answer := s.controls.Take(f.ID)
 	if answer == nil && s.IsCommand(f.ID) {
-		return false // an app chose an ID with this prefix
+		return false // an app used an ID with this prefix
 	}
 	s.state.applyAnswer(res)
 	if answer != nil {

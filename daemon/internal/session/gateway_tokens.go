@@ -9,10 +9,10 @@ import (
 	"github.com/service-dev/service/internal/credential"
 )
 
-// gatewayTokens holds the tokens with which the apps of local sessions call their assistants. They exist only in
-// memory; an app that attaches again receives a new token.
+// gatewayTokens holds the tokens with which apps of local sessions call their assistants. The tokens exist only in
+// memory. An app that attaches again receives a new one.
 type gatewayTokens struct {
-	mu     sync.Mutex // innermost lock: no other lock may be acquired while it is held
+	mu     sync.Mutex // innermost lock: do not acquire another lock while holding it
 	byHash map[string]gatewayToken
 }
 
@@ -39,7 +39,7 @@ func (t *gatewayTokens) mint(a *App, now time.Time) string {
 	return token
 }
 
-// find returns the app that a token belongs to.
+// find returns the app to which a token belongs.
 func (t *gatewayTokens) find(token string, now time.Time) (*App, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 // RealDevice is the transport of real glasses.
 const RealDevice = "realdevice"
 
-// The carriers of real glasses. ViaAuto is BlueZ if it has a Bluetooth adapter, and otherwise a page in the user's
-// browser.
+// Carriers of real glasses. ViaAuto selects BlueZ if it has a Bluetooth adapter, and a page in the user's browser
+// otherwise.
 const (
 	ViaAuto    = "auto"
 	ViaBlueZ   = "bluez"
@@ -24,9 +24,9 @@ const (
 
 // Pairs remembers the real glasses that were connected to this computer.
 type Pairs interface {
-	// Last returns the most recently used pair of a model; its name is empty if there is none.
+	// Last returns the most recently used pair of a model. The pair has no name if there is none.
 	Last(deviceModel string) backend.Pair
-	// Named returns the pair with this name. For an unknown pair, only the name is set.
+	// Named returns the pair with this name. If the pair is unknown, only its name is set.
 	Named(deviceModel, name string) backend.Pair
 	Use(deviceModel string, p backend.Pair) error
 	SetPanel(deviceModel, name string, panel backend.PairPanel) error
@@ -39,10 +39,9 @@ type RealRequest struct {
 	// Project and DeviceModel have the same defaults as in LocalRequest, except that DeviceModel defaults to the first
 	// model with a driver.
 	Project, DeviceModel string
-	// Name is the pair's name; if it is empty, the most recently used pair or the only pair in range
-	// is used.
+	// Name is the pair's name. If it is empty, the most recently used pair or the only pair in range is used.
 	Name string
-	// Via is the carrier; if empty, the open session's carrier or ViaAuto is used.
+	// Via is the carrier. If it is empty, the open session's carrier or ViaAuto is used.
 	Via string
 	// Wait is how long to wait for the glasses.
 	Wait time.Duration
@@ -52,7 +51,7 @@ type RealRequest struct {
 type Real struct {
 	Opened
 	Hardware backend.Hardware
-	// NewPage is the page that the user has to open; empty if an earlier call returned it.
+	// NewPage is the page that the user has to open; empty if an earlier call already returned it.
 	NewPage string
 }
 
@@ -63,7 +62,7 @@ type hardware struct {
 	changed  chan struct{}     // closed and replaced at each change
 	saved    string            // the name of the pair that was last remembered
 	told     string            // the page that a call has already returned
-	detached int               // number of times that the glasses were detached
+	detached int               // how often the glasses were detached
 }
 
 func (h *hardware) read() (state *backend.Hardware, changed <-chan struct{}) {
@@ -76,7 +75,7 @@ func (h *hardware) read() (state *backend.Hardware, changed <-chan struct{}) {
 }
 
 // set stores a state. isNew reports whether the pair is connected for the first time. said is the user's new
-// description of the pair's panel, or nil if it has not changed.
+// description of the pair's panel, or nil if the description has not changed.
 func (h *hardware) set(state backend.Hardware) (isNew bool, said *backend.PairPanel) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -125,7 +124,7 @@ func (h *hardware) detach() {
 	for i := range state.Links {
 		state.Links[i].State = "down"
 	}
-	state.ConnectURL, state.Answered = "", nil // both ended with the adapter
+	state.ConnectURL, state.Answered = "", nil // both are valid only while the adapter runs
 	h.state = &state
 }
 
@@ -136,8 +135,8 @@ func IsConnected(h *backend.Hardware) bool {
 	})
 }
 
-// setHardware stores the state reported by the adapter. Once a pair is connected, it is remembered, and the session
-// keeps using it.
+// setHardware stores the state reported by the adapter. It remembers a pair once the pair is connected, and the session
+// keeps using that pair.
 func (s *localSession) setHardware(state backend.Hardware) {
 	isNew, said := s.hardware.set(state)
 	if isNew {
@@ -160,8 +159,8 @@ func (s *localSession) setHardware(state backend.Hardware) {
 	}
 }
 
-// tellPanel sends connected glasses the stored settings of their panel if these differ from the settings sent when the
-// glasses were attached. Their name may not have been known then.
+// tellPanel sends the stored settings of the panel to connected glasses, unless these settings were already sent when
+// the glasses were attached. The name of the glasses may not have been known then.
 func (s *localSession) tellPanel() {
 	state, _ := s.hardware.read()
 	if !IsConnected(state) || s.owner.pairs == nil {
@@ -173,7 +172,7 @@ func (s *localSession) tellPanel() {
 	}
 }
 
-// glassesName returns the name of the session's pair: the requested one, otherwise the connected one.
+// glassesName returns the name of the session's pair, either requested or connected.
 func (s *localSession) glassesName(m meta) string {
 	if state, _ := s.hardware.read(); m.GlassesName == "" && state != nil {
 		return state.Pair.Name
@@ -193,8 +192,8 @@ func (s *localSession) pair(m meta) backend.Pair {
 	}
 }
 
-// describeHardware returns the known state of the session's real glasses, or nil. Before they are attached, e.g. after
-// a daemon restart, only Uncleared is known.
+// describeHardware returns the known state of the session's real glasses, or nil. Before the glasses are attached, e.g.
+// after a restart of the daemon, only Uncleared is known.
 func (s *localSession) describeHardware(m meta) *backend.Hardware {
 	state, _ := s.hardware.read()
 	if pair := s.pair(m); state == nil && pair.Name != "" && s.owner.pairs.IsUncleared(m.Snapshot.DeviceModel, pair.Name) {
@@ -211,9 +210,9 @@ func knowsBatteries(h *backend.Hardware) bool {
 }
 
 // ConnectReal opens the session for real glasses of (project, directory), or finds the open one, and waits until the
-// glasses are connected. It returns earlier if the user has to act first and no call has reported that yet; the
-// hardware describes the action. The session stays open, and the glasses connect by themselves. It returns a
-// *problem.Error on failure.
+// glasses are connected. It returns earlier if the user has to act first and no call has reported that yet. The
+// hardware then describes the action, the session stays open, and the glasses connect without another call. It returns
+// a *problem.Error on failure.
 func (m *Manager) ConnectReal(ctx context.Context, who caller.Caller, req RealRequest) (Real, error) {
 	opened, err := m.StartLocal(ctx, who, LocalRequest{
 		Project: req.Project, DeviceModel: req.DeviceModel, Transport: RealDevice, GlassesName: strings.TrimSpace(req.Name),
@@ -259,8 +258,8 @@ func (m *Manager) ConnectReal(ctx context.Context, who caller.Caller, req RealRe
 	}
 }
 
-// CloseReal closes the sessions of real glasses that were opened from the caller's directory, which clears the glasses.
-// It returns the IDs of the closed sessions.
+// CloseReal closes the sessions with real glasses that were opened from the caller's directory, which clears the
+// glasses. It returns the IDs of the closed sessions.
 func (m *Manager) CloseReal(ctx context.Context, who caller.Caller) (ids []string, err error) {
 	for _, s := range m.local.list() {
 		if meta := s.state.read(); meta.transportName() != RealDevice || meta.Dir != cleanDir(who.Workspace()) {
@@ -274,8 +273,8 @@ func (m *Manager) CloseReal(ctx context.Context, who caller.Caller) (ids []strin
 	return ids, nil
 }
 
-// NeedsPerson reports whether the user has to act before the glasses can connect. It returns false for a page in
-// the browser, which itself shows what is missing.
+// NeedsPerson reports whether the user has to act before the glasses can connect. It returns false for a page in the
+// browser, because that page shows the next step itself.
 func NeedsPerson(h *backend.Hardware) bool {
 	return h != nil && h.Problem != nil && h.Carrier != ViaBrowser && slices.Contains([]string{
 		"no_bluetooth", "radio_off", "no_permission", "several_in_range", "not_paired",

@@ -41,8 +41,7 @@ func (m *Manager) SetPanel(id string, panel backend.PairPanel) error {
 	return nil
 }
 
-// choosePair restricts a session to the pair called name, unless the session has had glasses
-// before.
+// choosePair restricts a session to the pair called name. It does nothing if the session has had glasses before.
 func (s *localSession) choosePair(ctx context.Context, name string) error {
 	if name == "" || s.state.read().GlassesName != "" {
 		return nil
@@ -51,9 +50,10 @@ func (s *localSession) choosePair(ctx context.Context, name string) error {
 	return s.reattach(ctx)
 }
 
-// reattach detaches the session's glasses, so that new ones are attached. It returns once the old ones are detached.
+// reattach detaches the session's glasses, so that new ones are attached. It returns after the old ones have been
+// detached.
 func (s *localSession) reattach(ctx context.Context) error {
-	before := s.hardware.detachments() // also counts glasses that detach by themselves from now on
+	before := s.hardware.detachments() // from now on, also counts glasses that detach by themselves
 	if err := s.transport.wait(ctx, s.owner.life); err != nil {
 		return err
 	}

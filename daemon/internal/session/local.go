@@ -16,8 +16,8 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// StartLocal opens the local session for (project, directory), or a new one if Fresh is set or the clock or fixtures
-// differ. It needs neither an account nor the network. When it returns, the glasses are attached. It returns a
+// StartLocal opens the local session for (project, directory). It creates a new one if Fresh is set or the clock or
+// fixtures differ. It needs neither an account nor the network. The glasses are attached when it returns. It returns a
 // *problem.Error on failure.
 func (m *Manager) StartLocal(ctx context.Context, who caller.Caller, req LocalRequest) (Opened, error) {
 	if m.opts.Transports == nil {
@@ -64,8 +64,7 @@ func (m *Manager) StartLocal(ctx context.Context, who caller.Caller, req LocalRe
 	return opened, nil
 }
 
-// twin completes a request with TwinOf: simulated glasses that resemble the glasses of another
-// session.
+// twin completes a request with TwinOf, for simulated glasses that resemble the glasses of another session.
 func (m *Manager) twin(req LocalRequest) (LocalRequest, error) {
 	if req.TwinOf == "" {
 		return req, nil
@@ -79,7 +78,7 @@ func (m *Manager) twin(req LocalRequest) (LocalRequest, error) {
 	return req, nil
 }
 
-// prepare waits until a session is ready for apps. model is the requested device model, if any.
+// prepare waits until a session is ready for apps. model is the requested device model; empty if none.
 func (m *Manager) prepare(ctx context.Context, s *localSession, created bool, model string) (Opened, error) {
 	if err := s.wake(); err != nil {
 		return Opened{}, err
@@ -105,7 +104,7 @@ func (m *Manager) prepare(ctx context.Context, s *localSession, created bool, mo
 	return opened, nil
 }
 
-// endpointProblem returns the problem for err, a failure to open the address where apps attach.
+// endpointProblem returns the problem of a failure to open the address for apps.
 func endpointProblem(err error) error {
 	var refused *net.OpError
 	if !errors.As(err, &refused) {
@@ -166,8 +165,8 @@ func (m *Manager) localMeta(ctx context.Context, who caller.Caller, req LocalReq
 	return want, nil
 }
 
-// RenewSecrets replaces the app secret of every local session. Apps find the new secret in the same file. Attached
-// apps stay attached.
+// RenewSecrets replaces the app secret of every local session. Apps find the new secret in the same file. Apps that are
+// attached stay attached.
 func (m *Manager) RenewSecrets() error {
 	for _, s := range m.local.list() {
 		if err := s.secret.renew(); err != nil {

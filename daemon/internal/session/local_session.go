@@ -18,8 +18,7 @@ import (
 )
 
 const (
-	// maxRecent is the number of frames that a session remembers. It treats a repeat of an older frame as
-	// new.
+	// maxRecent is the number of frames that a session remembers. It treats a repetition of an older frame as new.
 	maxRecent  = 8192
 	countEvery = 10 * time.Second
 	// leaveTimeout is how long an ending session waits for its apps to disconnect.
@@ -28,14 +27,14 @@ const (
 	maintenanceEvery = time.Second
 )
 
-// player is the PeerID of a session's glasses; a session has only one pair.
+// player is the PeerID of a session's glasses. A session has only one pair.
 const player broker.PeerID = 1
 
-// localSession is an open local session: one pair of glasses, several apps, and the event log. Its parts have separate
-// locks.
+// localSession is an open local session: one pair of glasses, several apps, and the event log. Each part has its own
+// lock.
 //
-// Lock order: Mu before one of transport.mu, stateFile.mu, eventLog.mu and App.mu; and appSecret.mu
-// before stateFile.saving before stateFile.mu. turns are acquired before all of them.
+// Lock order: acquire turns first, then Mu, then one of transport.mu, stateFile.mu, eventLog.mu and App.mu. Acquire
+// appSecret.mu before stateFile.saving, and that before stateFile.mu.
 type localSession struct {
 	host.Session[*App]
 	owner     *localSessions
@@ -47,11 +46,11 @@ type localSession struct {
 	rates     host.Rates
 	turns     turns
 	hardware  hardware
-	isHeld    atomic.Bool // whether it ends with the program that opened it
+	isHeld    atomic.Bool // the session ends with the program that opened it
 
-	// Mu guards these.
-	isLive bool // whether the log and the goroutines exist
-	isOver bool // closed, or the daemon is stopping
+	// Mu guards the following fields.
+	isLive bool // the log and the goroutines exist
+	isOver bool // the session is closed, or the daemon is stopping
 	log    *eventLog
 	media  mediaStore
 	life   context.Context // ends the goroutines
@@ -89,11 +88,11 @@ func (s *localSession) isVirtual() bool { return s.state.isVirtual() }
 // Now returns the current time on the session's clock (host.Host).
 func (s *localSession) Now() time.Time { return time.UnixMilli(s.state.nowMs()) }
 
-// maxRestart is how long ago the deadline of a command may have passed while no daemon ran. An older command fails: the
-// next glasses must not take a picture for an app that asked for it the day before.
+// maxRestart is how long ago the deadline of a command may have passed while no daemon was running. An older command
+// fails, because the next glasses must not take a picture for an app that requested it the day before.
 const maxRestart = time.Minute
 
-// wake opens the log and starts the goroutines of a session. It is called before every use and has no effect on a live
+// wake opens the log and starts the goroutines of a session. Call it before every use; it has no effect on a live
 // session.
 func (s *localSession) wake() error {
 	s.Mu.Lock()
@@ -121,10 +120,11 @@ func (s *localSession) wake() error {
 	s.end, s.life, s.calls = end, ctx, map[*assistantCall]bool{}
 	s.conversations = map[*Conversation]bool{}
 	s.loadScript()
-	// The writer stops last, so that it writes the rows of the other goroutines.
+	// The writer stops last, so that it still writes the rows of the other goroutines.
 	writerCtx, endWriter := context.WithCancel(context.WithoutCancel(ctx))
 	s.wg.Go(func() { log.serve(writerCtx) })
-	// The writer runs already, and does not need Mu: there may be more stale commands than rows that may wait for it.
+	// The writer is already running and does not need Mu, because there may be more stale commands than rows that may
+	// wait for it.
 	_ = s.Perform(s.life, nil, stale) // sends nothing to glasses
 	var users sync.WaitGroup
 	users.Go(func() { s.attachTransport(ctx) })
@@ -162,15 +162,15 @@ func (s *localSession) Acknowledge(_ context.Context, row glasses.Event, to host
 	s.log.acknowledge(row, to)
 }
 
-// logService logs a row from the service itself. The caller holds Mu.
+// logService logs a row of the service itself. The caller holds Mu.
 func (s *localSession) logService(typ string, payload any) { s.Log(s.life, typ, payload) }
 
-// EventID returns the number of the row that is appended next (host.Host). Restarted glasses would repeat their own
-// IDs, and every run in virtual time would use the same IDs.
+// EventID returns the number of the next row (host.Host). IDs of the glasses are not used, because restarted glasses
+// would repeat theirs, and every run in virtual time would use the same ones.
 func (s *localSession) EventID(string) string { return fmt.Sprintf("g-%d", s.log.newest()+1) }
 
-// rowsWritten acknowledges a batch and tells the apps how far they may advance their cursors. The rows of the batch
-// were relayed earlier.
+// rowsWritten acknowledges a batch and tells the apps how far they may advance their cursors. The batch's rows were
+// relayed earlier.
 func (s *localSession) rowsWritten(batch []entry) {
 	var last glasses.Event
 	for _, e := range batch {
@@ -197,7 +197,7 @@ func (s *localSession) logBroken(err error) {
 	s.owner.restart(s)
 }
 
-// stop ends the goroutines of a live session and waits for them; code and reason are sent to its apps.
+// stop ends the goroutines of a live session and waits for them. The session's apps receive code and reason.
 func (s *localSession) stop(code int, reason string) {
 	s.Mu.Lock()
 	s.isOver = true
@@ -248,7 +248,7 @@ func (s *localSession) expire() {
 	s.advanceConversations(now.UnixMilli())
 }
 
-// runMaintenance does work that is due in real time, until ctx ends.
+// runMaintenance does the work that is due in real time, until ctx ends.
 func (s *localSession) runMaintenance(ctx context.Context) {
 	tick := time.NewTicker(maintenanceEvery)
 	defer tick.Stop()
@@ -268,7 +268,7 @@ func (s *localSession) runMaintenance(ctx context.Context) {
 	}
 }
 
-// describe returns the public description of the session.
+// describe returns the session's public description.
 func (s *localSession) describe() backend.Session {
 	m, now := s.state.read(), s.state.nowMs()
 	return backend.Session{

@@ -38,7 +38,7 @@ const (
 type localSessions struct {
 	root       string
 	transports Transports
-	refused    error // why transports are unavailable
+	refused    error // why transports are unavailable; nil if they are available
 	now        func() time.Time
 	log        *slog.Logger
 	often      *ratelog.Logger // for failures that may occur with every frame
@@ -99,7 +99,7 @@ func (l *localSessions) sweep(dir string) {
 	}
 }
 
-// readMeta reads a session's state; ok is false if the session cannot be opened.
+// readMeta reads a session's state. ok is false if the session cannot be opened.
 func (l *localSessions) readMeta(id string) (meta, bool) {
 	data, err := statefile.Read(filepath.Join(l.root, id, metaName), maxMetaFile)
 	var m meta
@@ -160,7 +160,7 @@ func (l *localSessions) match(want meta, req LocalRequest) *localSession {
 	if req.Fresh {
 		return nil
 	}
-	var free *localSession // a session without glasses yet, which may use the requested ones
+	var free *localSession // a session that has had no glasses yet, which may use the requested ones
 	for _, s := range l.list() {
 		m := s.state.read()
 		switch {
@@ -226,7 +226,7 @@ func (l *localSessions) remove(s *localSession, code int, reason string) {
 	}
 }
 
-// restart stops a session whose log cannot be written. The next use starts it again from its files.
+// restart stops a session whose log cannot be written. The next use starts it again from disk.
 func (l *localSessions) restart(s *localSession) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -272,7 +272,7 @@ func (l *localSessions) findClosed(id string) (backend.Session, error) {
 	return backend.Session{}, notFound()
 }
 
-// expire removes sessions that were not used for localLife. Serve calls it because a daemon may run for months.
+// expire removes sessions that were not used for localLife. Serve also calls it, because a daemon may run for months.
 func (l *localSessions) expire() {
 	for _, s := range l.list() {
 		if l.now().Sub(s.usedAt()) > localLife && len(s.Apps.All()) == 0 {

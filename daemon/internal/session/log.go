@@ -28,10 +28,10 @@ const (
 	linger = 2 * time.Millisecond
 )
 
-// eventLog is the event log of one session: one JSON row per line. Rows get their seq immediately and are written in
-// batches by one goroutine. Readers see only written rows. It removes an incomplete line left by a killed daemon, and
-// the oldest rows beyond MaxRows or MaxLog. Recent rows are in memory; older ones are read from the file. Writes are
-// not synced: they survive a crash of the daemon, but not a power failure.
+// eventLog is the event log of one session, with one JSON row per line. Rows get their seq immediately and are written
+// in batches by one goroutine. Readers see only written rows. eventLog removes an incomplete line left by a killed
+// daemon, and the oldest rows beyond MaxRows or MaxLog. Recent rows are kept in memory; older ones are read from the
+// file. Writes are not synced, so they survive a crash of the daemon but not a power failure.
 type eventLog struct {
 	file    *os.File
 	written func(batch []entry) // called by the writing goroutine after each batch
@@ -43,7 +43,7 @@ type eventLog struct {
 	work    chan struct{} // has an element while rows are waiting
 	hurry   chan struct{} // has an element while a caller waits for them
 	waiting []entry
-	first   int64 // seq of the oldest row in the file; of the next row if the file is empty
+	first   int64 // seq of the oldest row in the file, or of the next row if the file is empty
 	last    int64 // seq of the newest row
 	onDisk  int64 // seq of the last written row
 	size    int64
@@ -54,7 +54,7 @@ type eventLog struct {
 	failed  error
 }
 
-// entry is a row to be written, and the app to which it is acknowledged. An entry without a line acknowledges a
+// entry is a row to be written, with the app to which the row is acknowledged. An entry without a line acknowledges a
 // row that was written earlier.
 type entry struct {
 	row  glasses.Event
@@ -62,7 +62,7 @@ type entry struct {
 	from host.Receiver
 }
 
-// openLog finds the rows in the file, and calls restore for each.
+// openLog finds the rows in the file and calls restore for each.
 func openLog(path string, restore func(glasses.Event)) (*eventLog, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -97,7 +97,7 @@ func (l *eventLog) append(row glasses.Event, from host.Receiver) (int64, bool) {
 	}
 	line, err := json.Marshal(row)
 	if err != nil {
-		return 0, false // the payload is not JSON, which Admit already rejects
+		return 0, false // the payload is not JSON, which Admit has already rejected
 	}
 	line = append(line, '\n')
 	l.last = row.Seq
@@ -147,7 +147,7 @@ func (l *eventLog) serve(ctx context.Context) {
 
 var errLogClosed = errors.New("the session's log is closed")
 
-// drain writes rows until none are left or the log has failed.
+// drain writes rows until no rows are left or the log has failed.
 func (l *eventLog) drain(ctx context.Context) {
 	for {
 		l.mu.Lock()
@@ -190,7 +190,7 @@ func (l *eventLog) flush(ctx context.Context, batch []entry) error {
 }
 
 // write appends a batch to the file. It retries for several seconds, so that no rows are lost if the disk is full for a
-// short time. Each attempt overwrites the incomplete result of the previous one.
+// short time. Each attempt overwrites the incomplete data of the previous one.
 func (l *eventLog) write(ctx context.Context, batch []entry) error {
 	var b bytes.Buffer
 	for _, e := range batch {

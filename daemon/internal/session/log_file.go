@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// scan reads the file from the beginning and cuts off an incomplete end.
+// scan reads the file from the beginning and removes an incomplete line at the end.
 func (l *eventLog) scan(restore func(glasses.Event)) error {
 	r := bufio.NewReaderSize(l.file, 64<<10)
 	for {
@@ -43,7 +43,7 @@ func (l *eventLog) scan(restore func(glasses.Event)) error {
 	return err
 }
 
-// addWritten indexes a written row, and drops old ones from memory. The caller holds mu unless the log is not shared
+// addWritten indexes a written row and drops old rows from memory. The caller holds mu unless the log is not shared
 // yet.
 func (l *eventLog) addWritten(line []byte) {
 	if (l.onDisk+1-l.first)%indexEvery == 0 {
@@ -129,7 +129,7 @@ func copyTail(path string, from io.ReaderAt, at, size int64) (err error) {
 	return file.Sync()
 }
 
-// logPage is a page of the log; next is the cursor of the following page.
+// logPage is a page of the log. next is the cursor of the following page.
 type logPage struct {
 	rows      []json.RawMessage // without line ends
 	next      int64
@@ -137,7 +137,7 @@ type logPage struct {
 	truncated bool // rows after the requested cursor were trimmed
 }
 
-// read returns up to limit written rows after since.
+// read returns at most limit written rows after since.
 func (l *eventLog) read(since int64, limit int) (p logPage, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,7 +160,7 @@ func (l *eventLog) read(since int64, limit int) (p logPage, err error) {
 	return p, err
 }
 
-// readEvents returns up to limit rows after since (host.Rows).
+// readEvents returns at most limit rows after since (host.Rows).
 func (l *eventLog) readEvents(_ context.Context, since int64, limit int) ([]glasses.Event, error) {
 	p, err := l.read(since, limit)
 	if err != nil {
@@ -175,8 +175,7 @@ func (l *eventLog) readEvents(_ context.Context, since int64, limit int) ([]glas
 	return rows, nil
 }
 
-// fromFile reads rows that are no longer in memory, after skipping the first skip rows of the file. The caller holds
-// mu.
+// fromFile reads rows that are no longer in memory. It skips the first skip rows of the file. The caller holds mu.
 func (l *eventLog) fromFile(skip int64, count int) ([]json.RawMessage, error) {
 	at := skip / indexEvery
 	offset := l.index[at]

@@ -19,7 +19,7 @@ import (
 // <sha256>.<ext>.
 const mediaDir = "media"
 
-// rowMediaDropped is the type of the row about media deleted to stay within MaxMedia: {sha256, bytes}.
+// rowMediaDropped is the type of a row about media that was deleted to stay within MaxMedia: {sha256, bytes}.
 const rowMediaDropped = "media.dropped"
 
 // mediaStore is a session's media directory. Its files are ordered by age, oldest first.
@@ -52,7 +52,7 @@ func (s *mediaStore) load(dir string) {
 	})
 }
 
-// put saves a file unless it exists, and returns the files deleted to stay within MaxMedia.
+// put saves a file unless it exists. It returns the files that it deleted to stay within MaxMedia.
 func (s *mediaStore) put(name string, body []byte) (dropped []mediaFile, err error) {
 	if slices.ContainsFunc(s.files, func(f mediaFile) bool { return f.name == name }) {
 		return nil, nil
@@ -60,7 +60,7 @@ func (s *mediaStore) put(name string, body []byte) (dropped []mediaFile, err err
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, err
 	}
-	// The name is the hash, so readers detect a file that a killed daemon left incomplete.
+	// The name is the hash of the content, so readers detect a file that a killed daemon left incomplete.
 	if err := os.WriteFile(filepath.Join(s.dir, name), body, 0o600); err != nil {
 		return nil, err
 	}
@@ -100,8 +100,8 @@ func hashOf(name string) string { return name[:min(len(name), sha256.Size*2)] }
 
 var hashPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// Media returns media recorded by the glasses of a local session, and the name of the file. It returns a
-// *problem.Error on failure: not_found for media that does not exist or was deleted.
+// Media returns media recorded by the glasses of a local session, and the name of the file. It returns a *problem.Error
+// on failure, with the code not_found if the media does not exist or was deleted.
 func (m *Manager) Media(id, sha string) (name string, body []byte, err error) {
 	s := m.local.find(id)
 	if s == nil || !hashPattern.MatchString(sha) {

@@ -22,9 +22,9 @@ import (
 	"github.com/service-dev/service/internal/textfile"
 )
 
-// ManifestName is the file that contains a project's app ID: a JSON object with the field "project", e.g.
-// {"project":"com.example.app"}. The daemon looks for it in the caller's directory and in the parent directories that
-// are not shared. Other fields, and manifests without this field, are ignored.
+// ManifestName is the file that contains a project's app ID. It is a JSON object with the field "project", e.g.
+// {"project":"com.example.app"}. The daemon looks for it in the caller's directory and in parent directories that are
+// not shared. It ignores other fields, and manifests without this field.
 const ManifestName = "service.json"
 
 // Limits of the search for a manifest: the size of a file in bytes, and the number of parent
@@ -34,7 +34,7 @@ const (
 	maxUpward   = 64
 )
 
-// Platforms are the platforms on which an app may run; the first is the default.
+// Platforms are the platforms on which an app may run. The first is the default.
 var Platforms = []string{"web", "ios", "android", "desktop"}
 
 func platformOf(platform string) (string, error) {
@@ -53,8 +53,8 @@ var (
 	projectPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+$`)
 )
 
-// The maximum lengths of a model ID and an app ID, in bytes. They are checked separately, because a counted repetition
-// in a pattern would cost every daemon memory.
+// Maximum lengths of a model ID and an app ID, in bytes. They are checked separately, because counted repetitions in
+// regular expressions use much memory.
 const (
 	maxModel   = 64
 	maxProject = 155
@@ -68,20 +68,20 @@ func checkDeviceModel(model string) error {
 	return nil
 }
 
-// checkProject reports whether project is an app ID.
+// checkProject reports whether project is a valid app ID.
 func checkProject(project string) bool {
 	return len(project) <= maxProject && projectPattern.MatchString(project)
 }
 
-// projectOf returns the project of a call: the argument, otherwise the project of the manifest in the caller's
-// directory or its parents, otherwise a random ID that is stored for the directory.
+// projectOf returns the project of a call: the argument, or the project of the manifest in the caller's directory or
+// its parents, or a random ID that is stored for the directory.
 func (m *Manager) projectOf(ctx context.Context, argument string, who caller.Caller) (string, error) {
 	return projectFrom(ctx, argument, who, m.projects.assign)
 }
 
 // accountProject is like projectOf, but for a project of the account. Agents started in a shared directory must specify
-// the project; otherwise each of their starts would add a project to the account. It does not check a call without a
-// link, because the backend refuses it.
+// the project, because each of their starts would otherwise add a project to the account. A call without a link is not
+// checked, because the backend refuses it.
 func (m *Manager) accountProject(
 	ctx context.Context, target backend.Target, argument string, who caller.Caller,
 ) (string, error) {
@@ -96,8 +96,8 @@ func (m *Manager) accountProject(
 	return project, err
 }
 
-// Project returns the project for calls that need an existing one. It chooses the project like Open but does not assign
-// a new ID; it returns "" if no project is specified.
+// Project returns the project for calls that need an existing one. It chooses the project like Open, but does not
+// assign a new ID. It returns "" if no project is specified.
 func (m *Manager) Project(ctx context.Context, argument string, who caller.Caller) (string, error) {
 	return projectFrom(ctx, argument, who, m.projects.find)
 }
@@ -115,7 +115,8 @@ func projectFrom(
 	return project, nil
 }
 
-// namedProject returns the project from the argument, otherwise from the manifest, otherwise "".
+// namedProject returns the project from the argument or, if empty, from the manifest. It returns "" if neither contains
+// one.
 func namedProject(ctx context.Context, argument string, who caller.Caller) (string, error) {
 	if argument == "" {
 		return fromManifest(ctx, clientio.FilesOf(who), who.Cwd)
@@ -127,7 +128,7 @@ func namedProject(ctx context.Context, argument string, who caller.Caller) (stri
 	return argument, nil
 }
 
-// fromManifest searches the parent directories for a manifest that contains a project. It returns "" if there is none.
+// fromManifest returns the project of the nearest manifest in dir and its parents that contains one, or "".
 func fromManifest(ctx context.Context, files clientio.Files, dir string) (string, error) {
 	for range maxUpward {
 		if !filepath.IsAbs(dir) {
@@ -143,7 +144,7 @@ func fromManifest(ctx context.Context, files clientio.Files, dir string) (string
 			return "", nil
 		}
 		if found := filepath.Dir(path); found != dir && caller.IsShared(found) {
-			return "", nil // it belongs to none of the apps below
+			return "", nil // a manifest above several apps belongs to none of them
 		}
 		project, err := parseManifest(path, data)
 		if err != nil || project != "" {
@@ -189,7 +190,7 @@ func manifestProblem(path, why string) error {
 		`Repair the file, e.g. {"project":"com.example.app"}, or pass project.`)
 }
 
-// invalid returns the problem for an invalid argument.
+// invalid returns the problem of an invalid argument.
 func invalid(message, hint string) error {
 	return problem.New(problem.CodeInvalidRequest, message, hint)
 }

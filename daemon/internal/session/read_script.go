@@ -14,8 +14,8 @@ import (
 )
 
 // ReadScript reads an assistant script through the client's process. path is the path of a script, or of a scenario
-// that contains one; relative paths start at the caller's directory. If path is empty, it returns no script. It returns
-// a *problem.Error on failure.
+// that contains one. A relative path starts at the caller's directory. If path is empty, ReadScript returns no script.
+// It returns a *problem.Error on failure.
 func ReadScript(ctx context.Context, who caller.Caller, path string) (*assistantscript.Script, error) {
 	if path == "" {
 		return nil, nil
@@ -45,8 +45,8 @@ func ReadScript(ctx context.Context, who caller.Caller, path string) (*assistant
 	return ScriptOf(ctx, files, filepath.Dir(full), s.Assistant)
 }
 
-// ScriptOf returns the script of a scenario in the directory dir, or nil if it has none. It returns a *problem.Error
-// on failure.
+// ScriptOf returns the script of a scenario in the directory dir, or nil if the scenario has none. It returns a
+// *problem.Error on failure.
 func ScriptOf(
 	ctx context.Context, files clientio.Files, dir string, a *scenario.Assistant,
 ) (*assistantscript.Script, error) {

@@ -16,8 +16,8 @@ import (
 	"github.com/service-dev/service/internal/credential"
 )
 
-// appSecret is the secret that apps need to attach to a local session. The file contains the secret; the state
-// contains only its hash.
+// appSecret is the secret that apps need to attach to a local session. The file contains the secret; the session's
+// state contains only its hash.
 type appSecret struct {
 	path  string
 	state *stateFile
@@ -64,13 +64,13 @@ func (s *appSecret) matches(secret string) bool {
 	return want != "" && subtle.ConstantTimeCompare([]byte(hashSecret(secret)), []byte(want)) == 1
 }
 
-// hashSecret needs no key, because a secret has 256 random bits.
+// hashSecret returns the hash of a secret. It needs no key, because a secret has 256 random bits.
 func hashSecret(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
 }
 
-// newSecret returns a secret in the backend's format, so that secret scanners recognise it too.
+// newSecret returns a secret in the backend's format, which secret scanners recognise.
 func newSecret(prefix string) string {
 	var random [32]byte
 	rand.Read(random[:])

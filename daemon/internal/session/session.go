@@ -1,6 +1,6 @@
 // Package session is the daemon's side of glasses sessions. It opens, finds, lists and closes them, reads their event
 // log, stores each session's app secret in a file that apps can read, and determines the project of a call. It also
-// hosts local sessions, with glasses/broker between their apps and glasses. It is independent of the backend or
+// hosts local sessions, connecting their apps and glasses through glasses/broker. It is independent of the backend or
 // transport adapter that carries a session.
 package session
 
@@ -39,11 +39,11 @@ type Backend interface {
 	// MintSessionSecret creates a secret with which apps attach to a session.
 	MintSessionSecret(ctx context.Context, target backend.Target, id string) (string, error)
 	ListEvents(ctx context.Context, target backend.Target, id string, since int64, limit int) (backendapi.EventPage, error)
-	// WaitEvents is like ListEvents, but waits up to wait for a row if there are none.
+	// WaitEvents is like ListEvents, but waits up to the duration wait for a row if there are none.
 	WaitEvents(
 		ctx context.Context, target backend.Target, id string, since int64, limit int, wait time.Duration,
 	) (backendapi.EventPage, error)
-	// Control sends one control frame to the session's page and returns its result (glasses.Result), which may be an
+	// Control sends a control frame to the session's page and returns its result (glasses.Result), which may be an
 	// error of the glasses.
 	Control(
 		ctx context.Context, target backend.Target, id, typ string, payload json.RawMessage, media []byte,
@@ -66,19 +66,19 @@ const (
 	MaxLimit     = 500
 )
 
-// Options are the dependencies of a Manager. The dependencies for browser sessions are required.
+// Options holds the dependencies of a Manager. The dependencies for browser sessions are required.
 type Options struct {
 	// StateDir is the state directory.
 	StateDir string
 	Backend  Backend
 
-	// Transports and Endpoints are needed for local sessions. Without them, every local session fails with LocalRefused.
+	// Transports and Endpoints are needed for local sessions. Without them, local sessions fail with LocalRefused.
 	Transports   Transports
 	Endpoints    Endpoints
 	LocalRefused error
-	// Pairs remembers real glasses; optional.
+	// Pairs remembers real glasses. It is optional.
 	Pairs Pairs
-	// Log and Now default to a discarding log and the machine's clock.
+	// Log and Now are optional. By default, log messages are discarded and the machine's clock is used.
 	Log *slog.Logger
 	Now func() time.Time
 }
@@ -92,11 +92,10 @@ type Manager struct {
 	latest   *latestSessions
 }
 
-// warnEvery is the minimum interval between two warnings that every frame could cause.
+// warnEvery is the minimum interval between two warnings of a kind that every frame could cause.
 const warnEvery = 10 * time.Second
 
-// New returns a manager. It does not access the disk. Local sessions end cleanly only if Serve
-// runs.
+// New returns a manager. It does not access the disk. Local sessions end cleanly only if Serve is running.
 func New(opts Options) *Manager {
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	opts.LocalRefused = cmp.Or[error](opts.LocalRefused, &problem.Error{
@@ -118,7 +117,7 @@ func New(opts Options) *Manager {
 	}
 }
 
-// Serve waits until ctx ends and then stops every local session; their state is on disk.
+// Serve waits until ctx ends and then stops every local session. The state of the sessions remains on disk.
 func (m *Manager) Serve(ctx context.Context) error {
 	m.local.serve(ctx)
 	return nil
@@ -134,13 +133,13 @@ func (m *Manager) AnyLocal() bool { return len(m.local.list()) > 0 }
 func (m *Manager) LocalCount() int { return len(m.local.list()) }
 
 // Request requests a session. An empty Project means the project of the caller's directory, an empty Platform means
-// web, and an empty DeviceModel means the session's own model or the backend's default.
+// web, and an empty DeviceModel means the session's current model or the backend's default.
 type Request struct {
 	Project     string
 	Platform    string
 	DeviceModel string
-	// AssistantScript is the path of a script, or of a scenario that contains one; a relative path starts at the caller's
-	// directory. If it is empty, the session keeps its script.
+	// AssistantScript is the path of a script, or of a scenario that contains one. A relative path starts at the
+	// caller's directory. If it is empty, the session keeps its script.
 	AssistantScript string
 	// Fresh requests another session even if one is open.
 	Fresh bool
@@ -149,7 +148,7 @@ type Request struct {
 // Opened is a session to which an app can attach.
 type Opened struct {
 	backend.Session
-	// Created is false if the session was open before.
+	// Created reports whether the session is new.
 	Created bool
 	// AppTokenFile is the path of the file that contains the app secret.
 	AppTokenFile string
@@ -196,8 +195,7 @@ func (m *Manager) Open(ctx context.Context, target backend.Target, who caller.Ca
 	return Opened{Session: m.browser(s), Created: created, AppTokenFile: path}, nil
 }
 
-// AppTokenFile returns the path of the file with an open session's app secret, or "" if it does not exist on this
-// machine.
+// AppTokenFile returns the path of the file with an open session's app secret, or "" if this machine has no such file.
 func (m *Manager) AppTokenFile(id string) string {
 	if IsLocal(id) {
 		if s := m.local.find(id); s != nil {
@@ -230,7 +228,7 @@ func (m *Manager) Get(ctx context.Context, target backend.Target, id string) (ba
 	return m.browser(s), err
 }
 
-// List returns the open sessions: first the local ones, then the account's. Without an account (a target without a
+// List returns the open local sessions, followed by the account's sessions. Without an account (a target without a
 // Bearer) it returns only the local ones.
 func (m *Manager) List(ctx context.Context, target backend.Target) ([]backend.Session, error) {
 	open := []backend.Session{}
@@ -252,7 +250,7 @@ func (m *Manager) List(ctx context.Context, target backend.Target) ([]backend.Se
 	return open, nil
 }
 
-// withEndpoint returns a local session with its app endpoint, which is empty if the app server cannot start.
+// withEndpoint returns a local session with its app endpoint. The endpoint is empty if the app server cannot start.
 func (m *Manager) withEndpoint(ctx context.Context, s *localSession) backend.Session {
 	described := s.describe()
 	described.AppEndpoint, _ = m.opts.Endpoints.AppEndpoint(ctx, s.id)
@@ -264,7 +262,7 @@ func (m *Manager) browser(s backend.Session) backend.Session {
 	return s
 }
 
-// Close closes a session and removes its files: the app secret of a browser session, or all files of a local one.
+// Close closes a session and removes its files: the app secret of a browser session, or all files of a local session.
 // Closing a closed session is not an error.
 func (m *Manager) Close(ctx context.Context, target backend.Target, id string) (backend.Session, error) {
 	m.latest.forget(id)
@@ -286,7 +284,7 @@ func (m *Manager) Close(ctx context.Context, target backend.Target, id string) (
 	return m.browser(s), nil
 }
 
-// Since returns the rows of the log after the cursor since; 0 is the beginning of the log. A limit of 0 means
+// Since returns the rows of the log after the cursor since, where 0 is the beginning of the log. A limit of 0 means
 // DefaultLimit.
 func (m *Manager) Since(
 	ctx context.Context, target backend.Target, id string, since int64, limit int,
@@ -300,7 +298,7 @@ func (m *Manager) Since(
 	return m.opts.Backend.ListEvents(ctx, target, id, max(since, 0), clampLimit(limit))
 }
 
-// token returns the path of a browser session's secret. It creates the secret if it does not exist.
+// token returns the path of a browser session's secret. It creates the secret if none exists.
 func (m *Manager) token(ctx context.Context, target backend.Target, id string, created bool) (string, error) {
 	unlock := m.minting.lock(id)
 	defer unlock()
@@ -343,7 +341,7 @@ func notFound() error {
 			"createSimulatorSession to open one.")
 }
 
-// stateProblem returns the problem for a failed operation on the state directory.
+// stateProblem returns the problem of a failed operation on the state directory.
 func stateProblem(action string, err error) error {
 	final := false
 	for _, cause := range []error{fs.ErrPermission, fs.ErrNotExist, syscall.EROFS, syscall.ENOTDIR} {

@@ -9,11 +9,11 @@ import (
 	"github.com/service-dev/service/glasses/render"
 )
 
-// Glasses continue from the snapshot after a restart. After a kill, the saved snapshot and the later rows of the log
-// restore the current snapshot. Its maps and slices are replaced, never modified.
+// Glasses continue from the snapshot after a restart. After a kill, the current snapshot is restored from the saved one
+// and the later rows of the log. The snapshot's maps and slices are replaced, never modified.
 
-// applyEvent applies a row to the snapshot and to the standing state. If the row is a result, answered is its
-// command.
+// applyEvent applies a row to the snapshot and the standing state. If the row is a result, answered is the command that
+// it answers.
 func (m *meta) applyEvent(row glasses.Event, answered *broker.Command) {
 	s := &m.Snapshot
 	switch row.Type {
@@ -76,7 +76,7 @@ var (
 	}
 )
 
-// applyInput applies the effect of an input on focus and scrolling.
+// applyInput applies the effect of an input to focus and scrolling.
 func applyInput(s *glasses.Snapshot, row glasses.Event) {
 	var in glasses.Input
 	if row.Type == glasses.TypeInput && json.Unmarshal(row.Payload, &in) == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/glasses/broker"
 )
 
-// meta is the content of session.json. It contains the hash of a secret but no secret.
+// meta is the content of session.json. It contains the hash of a secret, but no secret.
 type meta struct {
 	SessionID    string    `json:"sessionId"`
 	Project      string    `json:"project"`
@@ -21,16 +21,15 @@ type meta struct {
 	Clock        string    `json:"clock"`
 	Transport    string    `json:"transport,omitempty"`   // empty for localSim
 	Pace         string    `json:"pace,omitempty"`        // empty for PaceNone
-	GlassesName  string    `json:"glassesName,omitempty"` // of real glasses: as requested, or the first connected
+	GlassesName  string    `json:"glassesName,omitempty"` // name of the real glasses, requested or connected first
 	Via          string    `json:"via,omitempty"`         // carrier of real glasses; empty for ViaAuto
 	FixturesDir  string    `json:"fixturesDir,omitempty"`
 	SecretHash   string    `json:"secretHash"`
 	CreatedAt    time.Time `json:"createdAt"`
 	LastActiveAt time.Time `json:"lastActiveAt"`
-	// Attached is the number of times that glasses were started. The first pair is new; later ones continue from
-	// the snapshot.
+	// Attached is how many times glasses were started. The first pair is new; later pairs continue from the snapshot.
 	Attached int `json:"attached"`
-	// NowMs is virtual time. Seq is the last row that Snapshot includes.
+	// NowMs is the virtual time. Seq is the last row that Snapshot includes.
 	NowMs    int64            `json:"nowMs"`
 	Seq      int64            `json:"seq"`
 	Snapshot glasses.Snapshot `json:"snapshot"`
@@ -41,7 +40,7 @@ type meta struct {
 // transportName returns the name of the session's transport.
 func (m meta) transportName() string { return cmp.Or(m.Transport, localSim) }
 
-// stateFile is a local session's session.json, in memory and on disk.
+// stateFile is a local session's session.json in memory and on disk.
 type stateFile struct {
 	path  string
 	id    string
@@ -52,7 +51,7 @@ type stateFile struct {
 
 	mu      sync.Mutex
 	meta    meta
-	isDirty bool // whether the file differs from meta
+	isDirty bool // the file differs from meta
 }
 
 // read returns a copy. The caller must not change the maps and slices of its snapshot.
@@ -62,7 +61,7 @@ func (f *stateFile) read() meta {
 	return f.meta
 }
 
-// update changes the state in memory; save writes it.
+// update changes the state in memory. save writes it.
 func (f *stateFile) update(change func(*meta)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -70,7 +69,7 @@ func (f *stateFile) update(change func(*meta)) {
 	f.isDirty = true
 }
 
-// isVirtual reports whether the session's time is virtual, which never changes.
+// isVirtual reports whether the session's time is virtual. This never changes.
 func (f *stateFile) isVirtual() bool { return f.meta.Clock == backend.ClockVirtual }
 
 // nowMs returns the time on the session's clock.
@@ -99,7 +98,7 @@ func (f *stateFile) setSeq(seq int64) {
 	f.meta.Seq = seq
 }
 
-// restore applies a row from an earlier process, which may have been killed before it saved the state.
+// restore applies a row of an earlier process, which may have been killed before it saved the state.
 func (f *stateFile) restore(row glasses.Event, answered *broker.Command) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -110,7 +109,7 @@ func (f *stateFile) restore(row glasses.Event, answered *broker.Command) {
 	}
 }
 
-// apply applies a new row. If the row is a result, answered is its command.
+// apply applies a new row. If the row is a result, answered is the command that it answers.
 func (f *stateFile) apply(row glasses.Event, answered *broker.Command) {
 	f.update(func(m *meta) {
 		m.LastActiveAt, m.Seq = f.clock(), row.Seq

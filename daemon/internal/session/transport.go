@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// Pauses between attempts to attach glasses if their adapter does not start.
+// Pauses between attempts to attach glasses whose adapter does not start.
 const (
 	attachPause    = 100 * time.Millisecond
 	maxAttachPause = 5 * time.Second
@@ -35,7 +35,7 @@ func newTransport() *transport {
 	return &transport{attached: make(chan struct{}), failed: make(chan struct{})}
 }
 
-// player returns the PeerID of the attached glasses, or broker.Nobody.
+// player returns the PeerID of the attached glasses, or broker.Nobody if none are attached.
 func (t *transport) player() broker.PeerID {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -104,7 +104,8 @@ func (t *transport) send(m host.Message) error {
 	return t.glasses.Send(m.Data, m.Kind == websocket.Binary)
 }
 
-// setPanel sends attached glasses the settings of their panel. Later glasses receive them when they are attached.
+// setPanel sends the settings of the panel to attached glasses. Later glasses receive the settings when they are
+// attached.
 func (t *transport) setPanel(p backend.PairPanel) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -114,7 +115,7 @@ func (t *transport) setPanel(p backend.PairPanel) {
 }
 
 // attachTransport keeps a pair of glasses attached. When their adapter exits, a new pair continues with the same state.
-// Repeated failures for the same reason are logged only once.
+// Repeated failures with the same reason are logged once.
 func (s *localSession) attachTransport(ctx context.Context) {
 	pause, logged := attachPause, ""
 	for ctx.Err() == nil {
@@ -151,7 +152,7 @@ func (s *localSession) openTransport(ctx context.Context) (backend.Glasses, erro
 		FixturesDir: s.fixturesCopy(m), Pace: m.Pace == PaceReal, Pair: s.pair(m), AnyPair: m.GlassesName == "",
 		Via: m.Via,
 	}
-	if m.transportName() == RealDevice { // hardware reported by any other adapter is ignored
+	if m.transportName() == RealDevice { // ignore hardware reported by any other adapter
 		open.OnHardware = s.setHardware
 	}
 	if m.Attached > 0 {
@@ -160,7 +161,7 @@ func (s *localSession) openTransport(ctx context.Context) (backend.Glasses, erro
 	attempt, cancel := context.WithTimeout(ctx, attachTimeout)
 	defer cancel()
 	g, err := s.owner.transports.Attach(attempt, m.transportName(), open)
-	switch { // report neither as a cancelled call, because the caller did not cancel
+	switch { // do not report a cancelled call, because the caller did not cancel it
 	case errors.Is(err, context.DeadlineExceeded):
 		err = notConnected("the simulated glasses did not start in time")
 	case err != nil && ctx.Err() != nil:
@@ -183,8 +184,8 @@ func (s *localSession) attached(g backend.Glasses, end context.CancelFunc) {
 	s.handOver()
 }
 
-// handOver sends the glasses the commands that had no result when the daemon was killed. A sleep starts again from its
-// beginning. The caller holds Mu.
+// handOver sends the glasses the commands that had no result when the daemon was killed. A sleep starts again with its
+// full duration. The caller holds Mu.
 func (s *localSession) handOver() {
 	now := s.Now()
 	s.Broker.ExtendDeadlines(now)
@@ -199,15 +200,15 @@ func (s *localSession) SendCommand(frame []byte) error { return s.transport.send
 // SendControl sends a control frame to the glasses, if any are attached (host.Host).
 func (s *localSession) SendControl(frame []byte) { _ = s.transport.send(host.Text(frame)) }
 
-// Standing returns the settings of apps that the next glasses receive (host.Host).
+// Standing returns the settings by apps that the next glasses receive (host.Host).
 func (s *localSession) Standing() glasses.Standing { return s.state.read().Standing }
 
-// SetStanding changes these settings (host.Host).
+// SetStanding changes the settings that Standing returns (host.Host).
 func (s *localSession) SetStanding(standing glasses.Standing) {
 	s.state.update(func(m *meta) { m.Standing = standing })
 }
 
-// detached answers the commands that are waiting for the detached glasses.
+// detached fails the commands that are waiting for the detached glasses.
 func (s *localSession) detached(ctx context.Context, why error) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -221,7 +222,7 @@ func (s *localSession) detached(ctx context.Context, why error) {
 	s.logService(glasses.RowGlassesDetached, struct{}{})
 }
 
-// receive handles the frames from the glasses until their stream ends.
+// receive handles frames from the glasses until their stream ends.
 func (s *localSession) receive(ctx context.Context, g backend.Glasses) error {
 	for {
 		data, binary, err := g.Receive(ctx)

@@ -27,36 +27,36 @@ type Endpoints interface {
 	GatewayURL(ctx context.Context) (string, error)
 }
 
-// LocalRequest requests a local session. Empty fields have these defaults: the project of the caller's directory, the
-// session's own device model or the default one, the session's own transport or localsim, the session's own clock or
-// the real one, and no fixtures.
+// LocalRequest requests a local session. Empty fields have these defaults: the project of the caller's directory; the
+// device model, transport and clock of an open session, or else the default model, localsim and the real clock; no
+// fixtures.
 type LocalRequest struct {
 	Project     string
 	DeviceModel string
-	Transport   string // the name of a transport whose adapter runs on this machine
+	Transport   string // a transport whose adapter runs on this machine
 	Clock       string // backend.ClockVirtual or backend.ClockReal
 	// FixturesDir is relative to the caller's directory unless it is absolute.
 	FixturesDir string
 	// AssistantScript is the path of a script, or of a scenario that contains one. A relative path starts at the
 	// caller's directory. If it is empty, the session keeps its script.
 	AssistantScript string
-	// Pace is PaceReal for a panel that takes as long as a real one for each picture, or PaceNone for one that does
-	// not. If it is empty, the session's own pace or PaceNone is used.
+	// Pace is PaceReal for a panel that takes as long for each picture as a real one, or PaceNone for one that does
+	// not. If it is empty, the open session's pace or PaceNone is used.
 	Pace string
-	// TwinOf is the ID of a local session, e.g. one with real glasses. The simulated glasses get its device model and
-	// PaceReal.
+	// TwinOf is the ID of a local session, e.g. one with real glasses. The simulated glasses have the same device
+	// model, and PaceReal.
 	TwinOf string
-	// GlassesName is the name of the pair of real glasses; if it is empty, the most recently used pair or the only
-	// pair in range is used.
+	// GlassesName is the name of the pair of real glasses. If it is empty, the most recently used pair or the only pair
+	// in range is used.
 	GlassesName string
-	// Via is the carrier of real glasses: ViaAuto, ViaBlueZ or ViaBrowser. If empty, the open session's carrier or
-	// ViaAuto is used.
+	// Via is the carrier of real glasses: ViaAuto, ViaBlueZ or ViaBrowser. If it is empty, the open session's carrier
+	// or ViaAuto is used.
 	Via string
 	// Fresh requests another session even if one is open for the project and the directory.
 	Fresh bool
 }
 
-// The values of LocalRequest.Pace.
+// Values of LocalRequest.Pace.
 const (
 	PaceNone = "none"
 	PaceReal = "real"

@@ -12,20 +12,20 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// All of these durations are in real time.
+// Limits in real time.
 const (
 	controlTimeout = 10 * time.Second      // for the result of a control frame
 	barrierTimeout = 10 * time.Second      // for an app's answer to a barrier
 	quietPeriod    = 50 * time.Millisecond // an app without barriers has settled after this time without a frame
-	callPause      = 2 * time.Millisecond  // between two barriers while an app waits for the gateway
-	maxRounds      = 1000                  // barriers for an app before it is taken never to settle
+	callPause      = 2 * time.Millisecond  // pause between two barriers while an app waits for the gateway
+	maxRounds      = 1000                  // barriers after which an app is assumed never to settle
 )
 
-// turns controls who may act on a session's glasses.
+// turns serialises operations on a session's glasses.
 type turns struct {
 	// operation is held by the caller that advances virtual time or sends a control frame.
 	operation lock
-	// exchange is held while a control frame is sent and its result awaited, so that in virtual time a result
+	// exchange is held while a control frame is sent and its result is awaited, so that in virtual time a result
 	// precedes the next control frame. It is acquired after operation.
 	exchange lock
 	// unconfirmed counts the commands since the latest result of a control frame. exchange guards it.
@@ -34,7 +34,7 @@ type turns struct {
 
 func newTurns() turns { return turns{operation: newLock(), exchange: newLock()} }
 
-// ask sends one control frame and waits for its result.
+// ask sends a control frame and waits for its result.
 func (s *localSession) ask(ctx context.Context, typ string, payload any, media []byte) (glasses.Result, error) {
 	id, raw := host.NewControlID(), broker.Payload(payload)
 	if string(raw) == "null" {
@@ -66,8 +66,8 @@ func (s *localSession) ask(ctx context.Context, typ string, payload any, media [
 	}
 }
 
-// step advances the glasses to the next scheduled event, but not beyond `to`. It returns after the event was relayed.
-// The caller holds exchange.
+// step advances the glasses to the next scheduled event, but not beyond `to`. It returns after the event has been
+// relayed. The caller holds exchange.
 func (s *localSession) step(ctx context.Context, to int64) (reached bool, err error) {
 	for {
 		res, err := s.ask(ctx, glasses.SimAdvance, glasses.Advance{ToMs: to}, nil)
@@ -89,8 +89,8 @@ func (s *localSession) step(ctx context.Context, to int64) (reached bool, err er
 	}
 }
 
-// settle waits in real time until every app has handled the frames sent to it and is waiting for the glasses
-// again. It returns false if an app does not settle.
+// settle waits, in real time, until every app has handled the frames sent to it and is waiting for the glasses again.
+// It returns false if an app does not settle.
 func (s *localSession) settle(ctx context.Context) bool {
 	for range maxRounds {
 		atRest := true
@@ -123,8 +123,8 @@ func (a *App) isGone() bool {
 // isAtRest reports whether the app has handled every frame sent to it.
 func (a *App) isAtRest() bool { return a.handled.Load() >= a.sent.Load() }
 
-// rest waits until the app has handled the frames sent to it so far. After an app has failed to settle, rest
-// does not wait for it again until the app sends a frame.
+// rest waits until the app has handled the frames sent so far. If an app has failed to settle, rest does not wait for
+// it again until the app sends a frame.
 func (a *App) rest(ctx context.Context) bool {
 	if a.isStuck.Load() {
 		return false
@@ -144,7 +144,7 @@ func (a *App) rest(ctx context.Context) bool {
 	return true
 }
 
-// waitBarrier waits until the app answers a barrier and no call from its assistant is still being delivered.
+// waitBarrier waits until the app answers a barrier and no call of its assistant is still being delivered.
 func (a *App) waitBarrier(ctx context.Context) bool {
 	for {
 		calls, ok := a.askBarrier(ctx)
@@ -204,7 +204,7 @@ func (a *App) waitQuiet(ctx context.Context) bool {
 	}
 }
 
-// advance advances virtual time by ms. It stops at each event and lets the apps react.
+// advance advances virtual time by ms milliseconds. It stops at each event and lets the apps react.
 func (s *localSession) advance(ctx context.Context, ms int64) (nowMs int64, settled bool, err error) {
 	if err := s.turns.operation.take(ctx); err != nil {
 		return 0, false, err
@@ -230,7 +230,7 @@ func (s *localSession) advance(ctx context.Context, ms int64) (nowMs int64, sett
 	}
 }
 
-// stepToward advances to target, or to the service's next action if that is earlier, and performs the action.
+// stepToward advances to target, or to the service's next action if that is earlier. It then performs the action.
 func (s *localSession) stepToward(ctx context.Context, target int64) (reached bool, err error) {
 	s.Mu.Lock()
 	if due, ok := s.nextDue(); ok {
@@ -250,7 +250,7 @@ func (s *localSession) stepToward(ctx context.Context, target int64) (reached bo
 	return reached, nil
 }
 
-// isBusy reports whether an app still has work in virtual time.
+// isBusy reports whether an app still has work to do in virtual time.
 func (s *localSession) isBusy() bool {
 	for _, a := range s.Apps.All() {
 		if !a.isAtRest() {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// Create atomically writes a new file with mode 0600. Exactly one of several concurrent calls succeeds; the others
+// Create writes a new file atomically, with mode 0600. Of several concurrent calls, exactly one succeeds and the others
 // return fs.ErrExist.
 func Create(path string, data []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+tempMark+"*")
@@ -18,7 +18,7 @@ func Create(path string, data []byte) error {
 	defer os.Remove(temp.Name())
 	err = errors.Join(fill(temp, data), temp.Close())
 	if err == nil {
-		err = os.Link(temp.Name(), path) // unlike a rename, it never replaces a file
+		err = os.Link(temp.Name(), path) // unlike a rename, a link never replaces a file
 	}
 	if err != nil {
 		return fmt.Errorf("create %s: %w", path, cause(err))
@@ -26,7 +26,7 @@ func Create(path string, data []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// cause returns err without its operation and path, which callers add.
+// cause returns err without its operation and path, which the callers add.
 func cause(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

@@ -10,8 +10,8 @@ import (
 )
 
 // EnsureDir creates dir with mode 0700 if it does not exist, and removes other users' permission to read it. It refuses
-// a directory that other users could have changed: a symbolic link, a directory of another owner, or a directory that
-// the group or all users can write to.
+// a directory that other users could have changed: a symbolic link, a directory of another owner, or a directory to
+// which the group or all users can write.
 func EnsureDir(dir string) error {
 	info, err := os.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) {

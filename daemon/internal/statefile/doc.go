@@ -1,3 +1,3 @@
-// Package statefile reads, replaces and watches the small files of the state directory. It replaces them atomically,
-// and only their owner can read them. The package handles bytes, names and modes, but does not interpret the files.
+// Package statefile reads, replaces and watches the small files of the state directory. Files are replaced atomically,
+// and only their owner can read them. The package does not interpret their content.
 package statefile

@@ -14,23 +14,22 @@ import (
 // change.
 const LockWait = 200 * time.Millisecond
 
-// ErrLocked means that another process held the lock for all of LockWait.
+// ErrLocked is returned if another process held the lock for all of LockWait.
 var ErrLocked = errors.New("another process holds the lock")
 
-// Lock serialises changes of files that several processes share. It is safe for concurrent use.
+// Lock serialises changes to files that several processes share. It is safe for concurrent use.
 type Lock struct {
 	mu   sync.Mutex
 	path string
 	file *flock.Flock
 }
 
-// NewLock returns the lock at path. The file is created with mode 0600 and never removed.
+// NewLock returns the lock at path. The lock's file is created with mode 0600 and never removed.
 func NewLock(path string) *Lock {
 	return &Lock{path: path, file: flock.New(path, flock.SetPermissions(0o600))}
 }
 
-// Do runs act while holding the lock. If it cannot acquire the lock, it does not run act and returns an error that
-// contains the file's path.
+// Do runs act while holding the lock. If it cannot acquire the lock, it returns an error that contains the file's path.
 func (l *Lock) Do(act func() error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// openPlain opens a file without following a link created after the check and without blocking on a pipe.
+// openPlain opens a file without blocking on a pipe. It does not follow a link created after the check.
 func openPlain(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 }
@@ -23,5 +23,5 @@ func mine(info fs.FileInfo) bool {
 	return ok && int(st.Uid) == os.Getuid()
 }
 
-// shared returns the permissions of other users.
+// shared returns the permissions that other users have.
 func shared(info fs.FileInfo) fs.FileMode { return info.Mode().Perm() & 0o077 }

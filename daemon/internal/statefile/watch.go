@@ -13,8 +13,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Timing of a watch. A burst of events causes one check, at most debounce after its first event. Polling detects
-// changes without events, and a recreated directory.
+// Timing of a watch. A burst of events causes one check, at most debounce after the first event. Polling detects
+// changes without events and a recreated directory.
 const (
 	debounce = 60 * time.Millisecond
 	slowPoll = 2 * time.Second
@@ -24,8 +24,8 @@ const (
 // maxWatched is the number of bytes of a file that are compared.
 const maxWatched = 1 << 20
 
-// Watch reports changes of files in one directory, whether a file changes in place, by a rename, or together
-// with the directory. A signal is a hint to read the file again.
+// Watch reports changes to files in one directory. A file may change in place, by a rename, or together with the
+// directory. A signal is a hint to read the file again.
 type Watch struct {
 	dir string
 	log *slog.Logger
@@ -43,13 +43,13 @@ type watched struct {
 	hint chan struct{}
 }
 
-// NewWatch returns a watch over dir. It has no effect until Serve runs.
+// NewWatch returns a watch of dir. It has no effect until Serve is called.
 func NewWatch(dir string, log *slog.Logger) *Watch {
 	return &Watch{dir: dir, log: log, slowPoll: slowPoll, files: map[string]*watched{}, gone: make(chan struct{}, 1)}
 }
 
-// Changed returns the channel for the file name. The channel holds at most one signal and is for one receiver. A signal
-// means that the content has changed since this call.
+// Changed returns the channel for the file name. The channel holds at most one signal and is for a single receiver. A
+// signal means that the content has changed since this call.
 func (w *Watch) Changed(name string) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,7 +64,7 @@ func (w *Watch) Changed(name string) <-chan struct{} {
 // Gone returns a channel that receives a signal when the directory is missing.
 func (w *Watch) Gone() <-chan struct{} { return w.gone }
 
-// Serve watches until ctx ends. If system notifications are not available, it polls.
+// Serve watches until ctx ends. It polls if the system provides no notifications.
 func (w *Watch) Serve(ctx context.Context) error {
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *watching) run(ctx context.Context) error {
 	}
 }
 
-// attach looks up the directory by name again, because it may have been deleted, moved or recreated.
+// attach looks up the directory by name again, because the directory may have been deleted, moved or recreated.
 func (s *watching) attach() {
 	info, err := os.Stat(s.dir)
 	if err != nil {
@@ -163,9 +163,9 @@ func (w *Watch) check() {
 	}
 }
 
-// Wrote must be called after this process has changed a file: with the written data, or with nil after a removal.
-// Later content is compared with data, so that a change right afterwards is detected even if it restores the previous
-// content.
+// Wrote records a change by this process. Call it after a file has changed, with the written data, or with nil after a
+// removal. Later content is compared with data, so that a change right afterwards is detected even if it restores the
+// previous content.
 func (w *Watch) Wrote(name string, data []byte) {
 	var err error
 	if data == nil {
@@ -178,7 +178,7 @@ func (w *Watch) Wrote(name string, data []byte) {
 	}
 }
 
-// sum returns a hash of a file's content, or of the error if reading it failed.
+// sum returns a hash of a file's content, or of the error if the file cannot be read.
 func (w *Watch) sum(name string) [sha256.Size]byte {
 	return sumOf(Read(filepath.Join(w.dir, name), maxWatched))
 }

@@ -14,20 +14,20 @@ import (
 	"time"
 )
 
-// ErrSymlink means that a state file is a symbolic link, which could redirect writes.
+// ErrSymlink is returned for a state file that is a symbolic link, which could redirect writes.
 var ErrSymlink = errors.New("is a symbolic link")
 
-// ErrTooLarge means that a file is larger than the limit of its reader.
+// ErrTooLarge is returned for a file that is larger than its reader's limit.
 var ErrTooLarge = errors.New("is larger than expected")
 
-// ErrNotRegular means that the path is a directory, pipe, socket or device.
+// ErrNotRegular is returned for a path that is a directory, pipe, socket or device.
 var ErrNotRegular = errors.New("not a regular file")
 
 // tempMark is part of the name of every temporary file, so that files of killed writers can be found.
 const tempMark = ".tmp-"
 
-// Read reads a file of at most limit bytes. It returns fs.ErrNotExist, ErrSymlink, ErrTooLarge or a system error on
-// failure.
+// Read reads a file of at most limit bytes. On failure it returns fs.ErrNotExist, ErrSymlink, ErrTooLarge or a system
+// error.
 func Read(path string, limit int64) ([]byte, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -39,8 +39,8 @@ func Read(path string, limit int64) ([]byte, error) {
 	return readAll(path, info, limit, openPlain)
 }
 
-// ReadFollowing is like Read but follows symbolic links, because users often link their settings. Like Read, it
-// refuses a pipe or a device without blocking on it.
+// ReadFollowing is like Read, but follows symbolic links, because users often link their settings. Like Read, it
+// refuses a pipe or device without blocking.
 func ReadFollowing(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -49,7 +49,7 @@ func ReadFollowing(path string, limit int64) ([]byte, error) {
 	return readAll(path, info, limit, openFollowing)
 }
 
-// readAll reads the file that open opens. It refuses a file that is not regular, or that has replaced seen.
+// readAll reads the file that open opens. It refuses a file that is not regular or that has replaced seen.
 func readAll(path string, seen fs.FileInfo, limit int64, open func(string) (*os.File, error)) ([]byte, error) {
 	if !seen.Mode().IsRegular() {
 		return nil, fmt.Errorf("read %s: %w", path, ErrNotRegular)
@@ -72,17 +72,17 @@ func readAll(path string, seen fs.FileInfo, limit int64, open func(string) (*os.
 	return data, nil
 }
 
-// errChanged means that another program changed a file between reading and replacing it.
+// errChanged is returned if another program changed a file between reading and replacing it.
 var errChanged = errors.New("was changed in the meantime")
 
-// Write replaces a file atomically, with mode 0600 under any umask. Readers see either the old or the new content,
-// even after a crash. It refuses a symbolic link at path.
+// Write replaces a file atomically, with mode 0600 regardless of the umask. Readers see either the old or the new
+// content, even after a crash. It refuses a symbolic link at path.
 func Write(path string, data []byte) error {
 	return write(path, data, func() error { return nil })
 }
 
-// Replace is like Write, but for a file that this program did not write. It returns errChanged if the file no
-// longer contains before. It refuses a file of another user and a file that its owner made read-only.
+// Replace is like Write, but for a file that this program did not create. It returns errChanged if the file's content
+// is no longer before. It refuses a file of another user and a file that its owner made read-only.
 func Replace(path string, before, data []byte) error {
 	return write(path, data, func() error {
 		info, err := os.Lstat(path)
@@ -102,7 +102,7 @@ func Replace(path string, before, data []byte) error {
 	})
 }
 
-// write replaces a file if ready returns nil. It calls ready immediately before the replacement.
+// write replaces a file if ready returns nil. ready is called immediately before the replacement.
 func write(path string, data []byte, ready func() error) error {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return fmt.Errorf("write %s: it %w", path, ErrSymlink)
@@ -135,7 +135,7 @@ func fill(f *os.File, data []byte) error {
 	return f.Sync()
 }
 
-// Remove deletes a file durably; was is false if it did not exist.
+// Remove deletes a file durably. was reports whether the file existed.
 func Remove(path string) (was bool, err error) {
 	if err = os.Remove(path); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -146,7 +146,7 @@ func Remove(path string) (was bool, err error) {
 	return true, syncDir(filepath.Dir(path))
 }
 
-// syncDir makes a rename or a removal durable. Windows needs no such call.
+// syncDir makes a rename or a removal in dir durable. It is not needed on Windows.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -158,8 +158,8 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Sweep deletes the temporary files of killed writers in dir. It deletes only files older than a minute, because newer
-// ones may be in use.
+// Sweep deletes the temporary files of killed writers in dir. It keeps files less than a minute old, because they may
+// be in use.
 func Sweep(dir string, now time.Time) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -177,7 +177,7 @@ func Sweep(dir string, now time.Time) error {
 }
 
 // ReadPrivate is like Read, but for a file that contains a secret. It first removes other users' permissions. before is
-// the file's previous mode if others had permissions, otherwise 0.
+// the file's previous mode if others had permissions, and 0 otherwise.
 func ReadPrivate(path string, limit int64) (data []byte, before fs.FileMode, err error) {
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode().IsRegular() && shared(info) != 0 {
@@ -191,8 +191,7 @@ func ReadPrivate(path string, limit int64) (data []byte, before fs.FileMode, err
 	return data, before, err
 }
 
-// tighten sets mode 0600 on the file described by seen. It does not change a file that has replaced
-// it.
+// tighten sets mode 0600 on the file that seen describes. It does not change a file that has replaced that file.
 func tighten(path string, seen fs.FileInfo) error {
 	f, err := openPlain(path)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
-// countersName is the name of the counters' file, in the directory of the log.
+// countersName is the name of the counters' file, which is in the directory of the log.
 const countersName = "state.json"
 
 // maxHolders is the maximum number of backends recorded as holding events of this install.
@@ -28,10 +28,10 @@ type counters struct {
 	Holders []string `json:"holders,omitempty"`
 }
 
-// counterFile stores the counters. Methods that write must be called under the lock.
+// counterFile stores the counters. The caller of a method that writes must hold the directory's lock.
 type counterFile struct{ path string }
 
-// read returns zero counters for a file that cannot be parsed.
+// read returns the counters. They are zero if the file cannot be parsed.
 func (t counterFile) read() counters {
 	var c counters
 	data, err := statefile.Read(t.path, 64<<10)
@@ -59,7 +59,7 @@ func (t counterFile) addDropped(n int64) error {
 	return t.change(func(c *counters) { c.Dropped += n })
 }
 
-// hold records that a backend holds events. It is called before they are sent, because they may arrive even if the
+// hold records that a backend holds events. Call it before the events are sent, because they may arrive even if the
 // response is lost.
 func (s *spool) hold(url string) error {
 	if slices.Contains(s.counterFile.read().Holders, url) {

@@ -11,8 +11,7 @@ import (
 // plain matches the names of programs and versions.
 var plain = regexp.MustCompile(`^[A-Za-z0-9._+ -]+$`)
 
-// encode encodes a field as JSON; ok is false for an empty value or a value that the field's declaration does not
-// allow.
+// encode encodes a field as JSON. ok is false if the value is empty or the field's declaration does not allow it.
 func encode(f telemetry.Field, value any) (data json.RawMessage, ok bool) {
 	switch v := value.(type) {
 	case string:
@@ -23,7 +22,7 @@ func encode(f telemetry.Field, value any) (data json.RawMessage, ok bool) {
 			if f.Kind == telemetry.Word {
 				return nil, false
 			}
-			v = telemetry.Other // the value may be a credential or a person's name
+			v = telemetry.Other // the value may contain a credential or a person's name
 		}
 		value = v
 	case int64:
@@ -38,8 +37,8 @@ func encode(f telemetry.Field, value any) (data json.RawMessage, ok bool) {
 	return data, err == nil
 }
 
-// clean reduces a program's self-reported name to its first telemetry.MaxWord bytes. It returns "" for a name with any
-// unexpected character, because it may contain a path, an address or a person's name.
+// clean reduces a program's self-reported name to its first telemetry.MaxWord bytes. It returns "" for a name with an
+// unexpected character, because the name may contain a path, an address or a person's name.
 func clean(s string) string {
 	if s = strings.TrimSpace(s); !plain.MatchString(s) {
 		return ""

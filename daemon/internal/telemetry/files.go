@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
-// lockedDir is the directory of the log and the spool, with the lock for all processes that change files in it: the
-// daemon, and the in-process mode of an agent in a sandbox.
+// lockedDir is the directory of the log and the spool. Its lock is for all processes that change files there: the
+// daemon, and an agent's in-process mode in a sandbox.
 type lockedDir struct {
 	dir  string
 	lock *statefile.Lock
@@ -22,8 +22,8 @@ func newLockedDir(dir string) *lockedDir {
 	return &lockedDir{dir: dir, lock: statefile.NewLock(filepath.Join(dir, lockName))}
 }
 
-// withLock runs act under the lock. It returns an error if the path is not a directory but, for example,
-// a symbolic link to one.
+// withLock runs act while holding the lock. It returns an error if the path is not a directory, for example because it
+// is a symbolic link.
 func (a *lockedDir) withLock(act func() error) error {
 	if err := makeDir(a.dir); err != nil {
 		return err
@@ -31,10 +31,10 @@ func (a *lockedDir) withLock(act func() error) error {
 	return a.lock.Do(act)
 }
 
-// makeDir creates a missing directory and refuses a symbolic link. It never creates the state directory above it,
+// makeDir creates a missing directory and refuses a symbolic link. It does not create the state directory above it,
 // which may have been deleted on purpose.
 func makeDir(dir string) error {
-	err := checkDir(dir) // first, because it exists for nearly every event
+	err := checkDir(dir) // check first, because the directory exists for nearly every event
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -44,7 +44,7 @@ func makeDir(dir string) error {
 	return checkDir(dir)
 }
 
-// checkDir refuses anything except a directory. Files behind a link to a directory are not ours to delete.
+// checkDir refuses anything except a directory. Files behind a symbolic link do not belong to this program.
 func checkDir(dir string) error {
 	info, err := os.Lstat(dir)
 	if err == nil && !info.IsDir() {
@@ -54,7 +54,7 @@ func checkDir(dir string) error {
 }
 
 // appendLine appends a line to a file. It first terminates an incomplete line, and removes a line that could not be
-// written completely. So a full disk loses one event, but not the next one.
+// written completely. A full disk thus loses one event, but not the next one.
 func appendLine(path string, line []byte) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {

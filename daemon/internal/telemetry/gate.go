@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/consent"
 )
 
-// The switches that decide on an upload, as returned by Gate.
+// Switches that decide on an upload, as returned by Gate.
 const (
 	ByEnv               = "SERVICE_TELEMETRY"
 	ByDNT               = "DO_NOT_TRACK"
@@ -22,14 +22,14 @@ const (
 	ByDefault           = "default"
 )
 
-// Gate reports whether the caller's events may be uploaded, and which switch decided: the first one that applies, in
-// order of precedence. The shell's own switches take precedence over the stored decision and are never stored.
+// Gate reports whether the caller's events may be uploaded, and which switch decided. The first switch that applies
+// decides. The shell's own switches take precedence over the stored decision and are never stored.
 func (r *Recorder) Gate(who caller.Caller) (allowed bool, decidedBy string) {
 	allowed, decidedBy, _ = r.gate(who)
 	return allowed, decidedBy
 }
 
-// gate is like Gate but also returns the daemon's own backend at the time of the decision, or "" if the decision did
+// gate is like Gate, but also returns the daemon's own backend at the time of the decision, or "" if the decision did
 // not depend on a backend.
 func (r *Recorder) gate(who caller.Caller) (allowed bool, decidedBy string, own config.Backend) {
 	if by := disabledBy(who); by != "" {
@@ -56,7 +56,7 @@ func (r *Recorder) gate(who caller.Caller) (allowed bool, decidedBy string, own 
 	return true, ByDefault, own
 }
 
-// disabledBy returns the switch of the caller's shell that disables uploads, or "" if there is none.
+// disabledBy returns the switch in the caller's shell that disables uploads, or "" if there is none.
 func disabledBy(who caller.Caller) string {
 	switch {
 	case isNo(who.Env["SERVICE_TELEMETRY"]):
@@ -69,15 +69,15 @@ func disabledBy(who caller.Caller) string {
 	return ""
 }
 
-// isNo reports whether value is one of the usual values for "no".
+// isNo reports whether value is one of the common values for "no".
 func isNo(value string) bool {
 	return slices.Contains([]string{"0", "no", "off", "false"}, strings.ToLower(value))
 }
 
 func isYes(value string) bool { return value != "" && !isNo(value) }
 
-// usesBackend reports whether the caller uses the daemon's own backend. Events of calls to another backend are not sent
-// to the daemon's own backend.
+// usesBackend reports whether the caller uses the daemon's own backend. Events about calls to another backend are not
+// sent to the daemon's backend.
 func (r *Recorder) usesBackend(own config.Backend, who caller.Caller) bool {
 	if who.Env["SERVICE_BACKEND_URL"] == "" {
 		return true

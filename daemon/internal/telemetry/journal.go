@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
-// The local log is Dir/FileName. The older generation has the same name with oldSuffix.
+// Names of the local log, Dir/FileName, and of its older generation, which has the suffix oldSuffix.
 const (
 	Dir       = "telemetry"
 	FileName  = "events.jsonl"
@@ -19,7 +19,7 @@ const (
 	maxLog    = 2 << 20 // bytes, after which the file becomes the older generation
 )
 
-// journal is the local log of all events, including the ones that must not be uploaded.
+// journal is the local log of all events, including events that must not be uploaded.
 type journal struct {
 	*lockedDir
 	path string
@@ -29,7 +29,7 @@ func newJournal(a *lockedDir) *journal {
 	return &journal{lockedDir: a, path: filepath.Join(a.dir, FileName)}
 }
 
-// add appends a line. While another process holds the lock, the log grows without being rotated.
+// add appends a line. While another process holds the lock, the log grows without rotation.
 func (j *journal) add(line []byte) error {
 	err := j.withLock(func() error {
 		if err := j.rotate(); err != nil {

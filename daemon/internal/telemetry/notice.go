@@ -10,21 +10,21 @@ import (
 	"github.com/service-dev/service/daemon/internal/identity"
 )
 
-// notice records the audiences that the first-run notice is being sent to.
+// notice records the audiences to which the first-run notice is being sent.
 type notice struct {
 	sync.Mutex
 	taken map[identity.Audience]bool
 }
 
 // Take claims the first-run notice for the response to an agent's tool call. Only one of several concurrent calls gets
-// it. ok is false if agents got the notice before, if the user has decided, or if this shell's switches stop uploads,
-// because the user may not read this shell's responses. The caller must call done exactly once and report whether the
-// response was written to the client; if it was not, the next call gets the notice.
+// it. ok is false if agents got the notice before or the user has decided. It is also false if this shell's switches
+// stop uploads, because the user may not read this shell's responses. The caller must call done exactly once; written
+// reports whether the response was written to the client. If it was not, the next call gets the notice.
 func (r *Recorder) Take(who caller.Caller) (text string, done func(written bool), ok bool) {
 	return r.take(who, identity.Agents)
 }
 
-// TakeForTerminal is like Take, for a command on a terminal. It leaves the notice for agents pending.
+// TakeForTerminal is like Take, but for a command on a terminal. The notice for agents stays pending.
 func (r *Recorder) TakeForTerminal(who caller.Caller) (text string, done func(written bool), ok bool) {
 	return r.take(who, identity.Terminal)
 }
@@ -45,8 +45,8 @@ func (r *Recorder) take(who caller.Caller, to identity.Audience) (text string, d
 	return r.noticeText(), func(written bool) { r.settle(to, written) }, true
 }
 
-// settle ends a claim. If the notice was shown but this cannot be recorded, this process neither shows the notice again
-// nor uploads.
+// settle ends a claim. If the notice was shown but this cannot be recorded, this process neither shows it again nor
+// uploads events.
 func (r *Recorder) settle(to identity.Audience, written bool) {
 	r.notice.Lock()
 	defer r.notice.Unlock()
@@ -59,8 +59,7 @@ func (r *Recorder) settle(to identity.Audience, written bool) {
 	}
 }
 
-// toldAt returns the time when the notice was first shown to the user, through an agent or on a terminal, or the
-// zero time.
+// toldAt returns when the notice was first shown to the user, through an agent or on a terminal, or the zero time.
 func (r *Recorder) toldAt() time.Time {
 	first := r.o.Memory.NoticeShownAt(identity.Agents)
 	if at := r.o.Memory.NoticeShownAt(identity.Terminal); first.IsZero() || !at.IsZero() && at.Before(first) {

@@ -23,7 +23,7 @@ type Purged struct {
 	Err error
 }
 
-// The values of Purged.Backend.
+// Values of Purged.Backend.
 const (
 	PurgeErased  = "erased"
 	PurgeNothing = "nothing" // no backend has received events since the last erasure, and none is configured
@@ -31,8 +31,8 @@ const (
 )
 
 // Purge erases the local log, the spool, and this install's events at the daemon's own backend and at every backend
-// that received events earlier. It ignores the switches, because erasing withdraws what was sent. It records a backend
-// that cannot be reached for the next purge. The error concerns only this machine.
+// that has received events. It ignores the switches, because it withdraws what was sent. It records a backend that
+// cannot be reached for the next purge. The error covers only this machine.
 func (r *Recorder) Purge(ctx context.Context) (p Purged, err error) {
 	err = r.withLock(func() error {
 		local, logErr := r.log.clear()
@@ -61,7 +61,7 @@ func (r *Recorder) Purge(ctx context.Context) (p Purged, err error) {
 	return p, err
 }
 
-// eraseAtBackends asks backends, in parallel, to erase this install's events. err contains the reason for each backend
+// eraseAtBackends asks backends in parallel to erase this install's events. err contains the reason for each backend
 // that failed.
 func (r *Recorder) eraseAtBackends(ctx context.Context, urls []string) (erased []string, deleted int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, uploadWait)

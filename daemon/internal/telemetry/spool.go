@@ -17,12 +17,14 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// The spool consists of segments of JSON lines in Dir/spoolDir. A segment is never longer than a batch. Its name
-// consists of a UUIDv7, so that names sort by age, and the mark of the backend that its events are for.
+// Limits and names of the spool, which consists of segments of JSON lines in Dir/spoolDir. A segment is never longer
+// than a batch. Its name consists of a UUIDv7, so that names sort by age, and the mark of the backend for which the
+// events are.
 const (
 	spoolDir   = "spool"
 	segmentEnd = ".jsonl"
-	// sentMark is part of the name of a segment that was passed to the uploader, to which no events are appended.
+	// sentMark is part of the name of a segment that the uploader has received. No events are appended to such a
+	// segment.
 	sentMark   = ".sent"
 	lockName   = "spool.lock"
 	spoolCap   = 4 << 20                   // bytes of all segments
@@ -31,32 +33,32 @@ const (
 	maxLine    = 4 << 10                   // bytes per event
 )
 
-// segmentName matches the names of segments. Other files in the spool are neither read nor deleted. Early builds
-// wrote no mark, and their segments are never uploaded.
+// segmentName matches the names of segments. Other files in the spool are neither read nor deleted. Early builds wrote
+// no mark; their segments are never uploaded.
 var segmentName = regexp.MustCompile(`^([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})(?:\.([0-9a-f]{16}))?(\.sent)?\.jsonl$`)
 
-// markOf returns the mark for a backend in the names of segments.
+// markOf returns a backend's mark in the names of segments.
 func markOf(url string) string {
 	sum := sha256.Sum256([]byte(url))
 	return hex.EncodeToString(sum[:8])
 }
 
 // spool stores events until they are uploaded. Several processes may use it, one of which uploads. Each change is made
-// under the lock. While another process holds the lock, events are written only to the local log.
+// while holding the lock. While another process holds the lock, events are written only to the local log.
 type spool struct {
 	lockedDir   *lockedDir
 	dir         string
 	cap         int64
 	counterFile counterFile
-	// unlink is os.Remove; tests replace it.
+	// unlink is os.Remove, or a replacement in tests.
 	unlink func(path string) error
-	// sent holds segments that were uploaded but could not be deleted. It changes only under the lock.
+	// sent holds segments that were uploaded but could not be deleted. The lock guards it.
 	sent map[string]bool
 
-	// The segment to which this process appends. It changes only under the lock.
+	// The segment to which this process appends. The lock guards these fields.
 	current string // empty if there is none
 	mark    string
-	count   int // its events
+	count   int // number of its events
 	bytes   int64
 }
 
@@ -77,7 +79,7 @@ func (s *spool) withLock(act func() error) error {
 	})
 }
 
-// add appends an event for a backend; full reports whether a batch is complete.
+// add appends an event for a backend. full reports whether a batch is complete.
 func (s *spool) add(url string, line []byte) (full bool, err error) {
 	mark := markOf(url)
 	err = s.withLock(func() error {
@@ -114,7 +116,7 @@ func (s *spool) begin(mark string) error {
 		}
 		n, err := s.remove(seg.name)
 		if err != nil {
-			continue // keep it and try the next one
+			continue // keep this segment and try the next one
 		}
 		total, lost = total-seg.size, lost+n
 	}
@@ -149,7 +151,7 @@ func (s *spool) segments() (list []segment, total int64, err error) {
 	return list, total, nil
 }
 
-// remove deletes a segment and returns the number of events lost with it, which is 1 for an unreadable segment.
+// remove deletes a segment and returns the number of events lost, which is 1 for an unreadable segment.
 func (s *spool) remove(name string) (events int64, err error) {
 	path := filepath.Join(s.dir, name)
 	data, readErr := statefile.Read(path, s.cap)
@@ -177,10 +179,10 @@ type batch struct {
 	unread error
 }
 
-// next seals the oldest segments that make one batch for a backend and reads them. It counts lines that are not
-// events as lost. It counts an unreadable segment as lost and deletes it, or skips it if it cannot be deleted. It
-// deletes events for another backend, and segments that were sent earlier but could not be deleted. An empty batch
-// means that the spool contains nothing to upload.
+// next seals and reads the oldest segments that make one batch for a backend. It counts lines that are not events as
+// lost. It counts an unreadable segment as lost and deletes it, or skips it if it cannot be deleted. It also deletes
+// events for another backend, and segments that were sent earlier but could not be deleted. An empty batch means that
+// there is nothing to upload.
 func (s *spool) next(url string) (l batch, err error) {
 	mark := markOf(url)
 	err = s.withLock(func() error {
@@ -221,8 +223,8 @@ func (s *spool) next(url string) (l batch, err error) {
 	return l, nil
 }
 
-// addDropped deletes an unreadable segment and counts it as lost. It does not count a segment that cannot be
-// deleted.
+// addDropped deletes an unreadable segment and counts it as lost. If the segment cannot be deleted, addDropped does not
+// count it.
 func (s *spool) addDropped(name string) error {
 	n, err := s.remove(name)
 	if err != nil {
@@ -231,7 +233,7 @@ func (s *spool) addDropped(name string) error {
 	return s.counterFile.addDropped(n)
 }
 
-// batch adds a segment to l; done is true if the segment does not fit.
+// batch adds a segment to l. done is true if the segment does not fit.
 func (s *spool) batch(l *batch, seg segment) (done bool, err error) {
 	data, err := statefile.Read(filepath.Join(s.dir, seg.name), s.cap)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -241,7 +243,7 @@ func (s *spool) batch(l *batch, seg segment) (done bool, err error) {
 		return false, err
 	}
 	events, lost := parse(data)
-	if more := len(events) - telemetry.MaxBatch; more > 0 { // the segment was not written by this program
+	if more := len(events) - telemetry.MaxBatch; more > 0 { // another program wrote the segment
 		events, lost = events[:telemetry.MaxBatch], lost+int64(more)
 	}
 	if len(l.Events)+len(events) > telemetry.MaxBatch {
@@ -256,7 +258,7 @@ func (s *spool) batch(l *batch, seg segment) (done bool, err error) {
 			s.current = ""
 		}
 		seg.name = sealed
-		// Count the lost events only once the segment is sealed, so that a later attempt does not count them again.
+		// Count the lost events only after the segment is sealed, so that a later attempt does not count them again.
 		if err := s.counterFile.addDropped(lost); err != nil {
 			return false, err
 		}
@@ -266,7 +268,7 @@ func (s *spool) batch(l *batch, seg segment) (done bool, err error) {
 }
 
 // drop deletes the segments of a batch and updates the counters in the same step. It records a segment that cannot be
-// deleted in sent, because its events are already counted.
+// deleted in sent, because the segment's events are already counted.
 func (s *spool) drop(l batch, change func(*counters)) error {
 	return s.withLock(func() (err error) {
 		for _, name := range l.names {
@@ -279,8 +281,8 @@ func (s *spool) drop(l batch, change func(*counters)) error {
 	})
 }
 
-// clear deletes all spooled events, resets the count of lost events, and returns the number of deleted events. If
-// some files cannot be deleted, it reports them in the error and still deletes the others.
+// clear deletes all spooled events, resets the count of lost events, and returns the number of deleted events. If some
+// files cannot be deleted, it returns an error but still deletes the others.
 func (s *spool) clear() (events int64, err error) {
 	err = s.withLock(func() error {
 		segments, _, err := s.segments()

@@ -15,24 +15,25 @@ type Status struct {
 	LogFile   string
 	// BackendURL receives the events; empty if there is none.
 	BackendURL string
-	// NoticeAt is the time when the notice was first shown; zero until then.
+	// NoticeAt is when the notice was first shown; zero if it was not shown yet.
 	NoticeAt time.Time
-	// Waiting is the number of spooled events, which use Bytes of Cap. Dropped is the number of events lost since the
+	// Waiting is the number of spooled events. They use Bytes of Cap. Dropped is the number of events lost since the
 	// last upload.
 	Waiting             int
 	Bytes, Cap, Dropped int64
-	// UploadedAt is the time of the last upload, which contained Uploaded events; zero before the first upload.
+	// UploadedAt is the time of the last upload, and Uploaded the number of its events. Both are zero before the first
+	// upload.
 	UploadedAt time.Time
 	Uploaded   int
 	// LastError is the reason why the latest upload failed, or why the spool could not be read or deleted; empty if
-	// nothing failed.
+	// there was no failure.
 	LastError string
 	// Next is the time of the next upload; zero if the spool is empty or uploads are not allowed.
 	Next time.Time
 }
 
-// Status returns the state of telemetry for a caller: what is recorded, what would be uploaded, and
-// which switch decides.
+// Status returns the state of telemetry for a caller: the recorded events, the events to upload, and the switch that
+// decides.
 func (r *Recorder) Status(who caller.Caller) Status {
 	s := Status{LogFile: r.log.path, NoticeAt: r.toldAt(), Cap: spoolCap}
 	s.Allowed, s.DecidedBy = r.Gate(who)

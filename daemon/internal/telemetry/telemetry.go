@@ -1,7 +1,7 @@
-// Package telemetry records events about the use of the service. It records only events declared in proto/telemetry:
-// always in a local log that the user can read and, if the user's switches allow it, in a spool until they are
-// uploaded. It also issues the first-run notice, before which it does not upload events. The package is independent of
-// accounts and transports; its Uploader sends events to the backend.
+// Package telemetry records events about the use of the service. It records only events declared in proto/telemetry.
+// They are always written to a local log that the user can read and, if the user's switches allow it, to a spool until
+// they are uploaded. The package also issues the first-run notice, before which it uploads no events. It is independent
+// of accounts and transports; its Uploader sends events to the backend.
 package telemetry
 
 import (
@@ -43,13 +43,13 @@ type Memory interface {
 	SetLastVersion(string) error
 }
 
-// Uploader sends events to the backend. Its methods return a *problem.Error or the context's error on failure.
+// Uploader sends events to the backend. Its methods return a *problem.Error, or the context's error.
 type Uploader interface {
 	UploadTelemetry(ctx context.Context, t backend.Target, batch []byte) (backendapi.TelemetryReceipt, error)
 	PurgeTelemetry(ctx context.Context, t backend.Target) (deleted int64, err error)
 }
 
-// Options configure a Recorder. All except Now and Jitter are required.
+// Options configures a Recorder. All fields except Now and Jitter are required.
 type Options struct {
 	// Dir is the state directory.
 	Dir       string
@@ -98,9 +98,9 @@ func New(o Options) *Recorder {
 		spool: newSpool(files), full: make(chan struct{}, 1), writeFailures: ratelog.New(o.Log, warnEvery, o.Now)}
 }
 
-// Record writes an event to the local log and, if the caller's switches may allow its upload, to the spool. It drops
-// undeclared fields and shortens texts to the declared limits. It only logs a failure, because telemetry must never
-// disturb other work.
+// Record writes an event to the local log and, if the caller's switches may allow an upload, to the spool. It drops
+// undeclared fields and shortens texts to the declared limits. It logs a failure instead of returning it, because
+// telemetry must not disturb other work.
 func (r *Recorder) Record(ctx context.Context, name string, fields map[string]any) {
 	who := caller.From(ctx)
 	if r.starting.CompareAndSwap(true, false) {
@@ -137,7 +137,7 @@ func (r *Recorder) format(name string, fields map[string]any) (line []byte, err 
 	return append(line, '\n'), err
 }
 
-// spoolEvent spools a caller's event unless it will never be uploaded.
+// spoolEvent spools a caller's event if it may ever be uploaded.
 func (r *Recorder) spoolEvent(who caller.Caller, line []byte) error {
 	allowed, by, own := r.gate(who)
 	if !allowed && by != ByNotice {
@@ -153,7 +153,7 @@ func (r *Recorder) spoolEvent(who caller.Caller, line []byte) error {
 	return err
 }
 
-// selectFields returns the declared fields, including the ones whose values the recorder itself knows.
+// selectFields returns the declared fields, including fields whose values the recorder itself determines.
 func (r *Recorder) selectFields(d telemetry.Description, fields map[string]any) map[string]json.RawMessage {
 	own := map[string]any{"version": r.o.Version, "os": runtime.GOOS, "arch": runtime.GOARCH}
 	kept := make(map[string]json.RawMessage, len(d.Fields))
@@ -169,9 +169,8 @@ func (r *Recorder) selectFields(d telemetry.Description, fields map[string]any) 
 	return kept
 }
 
-// Started must be called when a daemon starts. At the first start, or the first start of a newer version, the next
-// event is preceded by an event that reports the start. The start itself has no caller, so the switches of the first
-// caller apply.
+// Started records that a daemon has started. At the first start of an install or of a newer version, the next event is
+// preceded by an event that reports the start. A start has no caller, so the switches of the first caller apply.
 func (r *Recorder) Started() { r.starting.Store(true) }
 
 func (r *Recorder) install(who caller.Caller) {
@@ -182,7 +181,7 @@ func (r *Recorder) install(who caller.Caller) {
 	switch order, ordered := buildinfo.Compare(last, r.o.Version); {
 	case last == "":
 		r.write(who, telemetry.InstallStarted, nil)
-	case !ordered || order < 0: // another build of the same version, or a downgrade
+	case !ordered || order < 0: // another build of the same version, or an older one
 		r.write(who, telemetry.InstallUpdated, map[string]any{"previous": last})
 	}
 	if err := r.o.Memory.SetLastVersion(r.o.Version); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// When uploads happen.
+// Timing of uploads.
 const (
 	flushEvery = time.Minute
 	// drainWait is the time limit of the last upload while the daemon stops.
@@ -31,27 +31,27 @@ const (
 
 // upload is the state of the uploader.
 type upload struct {
-	// sending is held during an upload, so that a decision or a purge takes effect before or after the upload, never
-	// during it.
+	// sending is held during an upload, so that a decision or a purge takes effect before or after the upload, but
+	// never during it.
 	sending sync.Mutex
 
 	mu     sync.Mutex
 	cancel context.CancelCauseFunc // cancels the attempt in progress
 	last   string                  // the error of the last attempt; empty if the batch was accepted
-	// the last problem with reading or deleting the spool; empty once it is solved
+	// spoolProblem is the last problem with reading or deleting the spool; empty once it is solved.
 	spoolProblem string
 	isNew        bool // the problem was reported since the flush began
 	next         time.Time
 	failures     int
 }
 
-// Serve uploads spooled events: every minute, when a batch is complete, and a last time when ctx ends.
+// Serve uploads spooled events every minute, when a batch is complete, and once more when ctx ends.
 func (r *Recorder) Serve(ctx context.Context) error {
 	timer := time.NewTimer(r.plan(nil))
 	defer timer.Stop()
 	for {
 		full := r.full
-		if r.failing() { // the back-off determines when to try again
+		if r.failing() { // the backoff determines when to try again
 			full = nil
 		}
 		select {
@@ -67,8 +67,8 @@ func (r *Recorder) Serve(ctx context.Context) error {
 	}
 }
 
-// flush sends batches until none are left or one fails. It clears solved problems of the spool only at its end, so that
-// the user can see them.
+// flush sends batches until no batches are left or one fails. It clears solved problems of the spool only at its end,
+// so that the user can see them.
 func (r *Recorder) flush(ctx context.Context) error {
 	r.upload.mu.Lock()
 	r.upload.isNew = false
@@ -85,11 +85,11 @@ func (r *Recorder) flush(ctx context.Context) error {
 	}
 }
 
-// errInterrupted ends an upload because of a decision or a purge. It is not a failure and causes no back-off.
+// errInterrupted ends an upload because of a decision or a purge. It is not a failure and causes no backoff.
 var errInterrupted = errors.New("interrupted by a decision of the user")
 
-// send makes one attempt with the oldest batch; more reports that it was uploaded and that more batches may follow. The
-// attempt can be interrupted from its start, so that no events are sent after a decision that forbids it.
+// send makes one attempt with the oldest batch. more reports whether the batch was uploaded and further batches may
+// follow. The attempt can be interrupted from its start, so that no events are sent after a decision that forbids it.
 func (r *Recorder) send(ctx context.Context) (more bool, err error) {
 	r.upload.sending.Lock()
 	defer r.upload.sending.Unlock()
@@ -104,8 +104,8 @@ func (r *Recorder) send(ctx context.Context) (more bool, err error) {
 	return more, err
 }
 
-// try makes the attempt. It checks the user's switches again, because spooled events may have to be
-// kept or deleted.
+// try makes the attempt. It checks the user's switches again, because spooled events may have to be kept or deleted in
+// the meantime.
 func (r *Recorder) try(ctx context.Context) (more bool, err error) {
 	allowed, by, own := r.gate(caller.Caller{})
 	if !allowed {
@@ -139,14 +139,14 @@ func (r *Recorder) try(ctx context.Context) (more bool, err error) {
 	return false, err
 }
 
-// attempt uploads a batch, as the anonymous install, to the backend for which the batch was loaded. It checks the gate
-// again, because reading took time.
+// attempt uploads a batch as the anonymous install, to the backend for which the batch was loaded. It checks the gate
+// again, because reading the batch took time.
 func (r *Recorder) attempt(ctx context.Context, own config.Backend, l batch) (backendapi.TelemetryReceipt, error) {
 	body, err := json.Marshal(l.Batch)
 	if err != nil {
 		return backendapi.TelemetryReceipt{}, err
 	}
-	if len(body) > telemetry.MaxBody { // impossible with lines written here; backends would reject it
+	if len(body) > telemetry.MaxBody { // impossible with lines written here
 		return backendapi.TelemetryReceipt{}, &problem.Error{HTTPStatus: http.StatusRequestEntityTooLarge,
 			Message: "the batch is too large"}
 	}
@@ -170,7 +170,7 @@ func (u *upload) set(cancel context.CancelCauseFunc) {
 	u.cancel = cancel
 }
 
-// settle clears the problem with the spool. A problem reported during this flush is cleared only once the spool is
+// settle clears the problem with the spool. A problem reported during this flush is cleared only after the spool is
 // empty.
 func (u *upload) settle(emptied bool) {
 	u.mu.Lock()
@@ -192,7 +192,7 @@ func (r *Recorder) reportSpoolProblem(doing string, err error) {
 	}
 }
 
-// isRejected reports whether another attempt would be rejected as well.
+// isRejected reports whether another attempt would also be rejected.
 func isRejected(err error) bool {
 	var p *problem.Error
 	if !errors.As(err, &p) {
@@ -208,7 +208,7 @@ func (r *Recorder) failing() bool {
 	return r.upload.failures > 0
 }
 
-// plan records the outcome of an attempt and returns the wait before the next one.
+// plan records the outcome of an attempt and returns how long to wait before the next one.
 func (r *Recorder) plan(err error) time.Duration {
 	u := &r.upload
 	u.mu.Lock()
@@ -224,8 +224,9 @@ func (r *Recorder) plan(err error) time.Duration {
 	return wait
 }
 
-// backoff doubles the wait from a second up to a quarter of an hour. The upper half of each step is random, so that
-// installs do not all retry at the same moment after an outage. It honours Retry-After.
+// backoff returns how long to wait after failures. The wait doubles from one second up to a quarter of an hour. The
+// upper half of each step is random, so that installs do not all retry at the same moment after an outage. backoff
+// honours Retry-After.
 func backoff(failures int, jitter float64, err error) time.Duration {
 	d := maxBackoff
 	if failures <= 10 {
@@ -239,8 +240,8 @@ func backoff(failures int, jitter float64, err error) time.Duration {
 	return d
 }
 
-// Decided must be called after the user's decision was stored. A refusal cancels the upload in progress and
-// empties the spool. If emptying fails, the next attempt empties the spool, and sends nothing either.
+// Decided applies the user's decision. Call it after the decision was stored. A refusal cancels the upload in progress
+// and empties the spool. If emptying fails, the next attempt empties the spool and sends no events.
 func (r *Recorder) Decided(state consent.State) {
 	if state != consent.Declined {
 		return

@@ -17,26 +17,26 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// MaxAnswer is the maximum size of an answer to an agent, in bytes as encoded by MCP: its text, its structured content
-// and its pictures.
+// MaxAnswer is the maximum size of an answer to an agent, in bytes as encoded by MCP. It includes the text, the
+// structured content and the pictures.
 const MaxAnswer = 1_000_000
 
-// Shares of MaxAnswer. The rest is for the message around the answer, the notice and the remark about omissions.
+// Shares of MaxAnswer. The rest is for the message around the answer, the notice and the note about omissions.
 const (
 	maxContent = MaxAnswer - 20_000
 	maxRows    = maxContent - 20_000 // the rows of an event log
-	// maxText is the size up to which text takes precedence over pictures.
+	// maxText is the size up to which text has precedence over pictures.
 	maxText = maxContent / 2
 )
 
-// dataFields finds the fields of a JSON answer that contain long base64, such as pictures in trees and frames. Base64
-// needs no escapes, and quotes within strings are escaped, so the expression matches nothing else.
+// dataFields matches the fields of a JSON answer that contain long base64, such as pictures in trees and frames. Base64
+// needs no escapes, and quotes within strings are escaped, so the expression cannot match other text.
 var dataFields = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`"data":"([A-Za-z0-9+/]{100,}={0,2})"`)
 })
 
-// withoutData replaces long base64 in the data fields of compact JSON with its type, size and hash, because the bytes
-// are useless to an agent.
+// withoutData replaces long base64 in the data fields of compact JSON with its type, size and hash, because an agent
+// cannot use the bytes.
 func withoutData(answer []byte) []byte {
 	if !bytes.Contains(answer, []byte(`"data":"`)) {
 		return answer
@@ -56,16 +56,17 @@ func withoutData(answer []byte) []byte {
 	})
 }
 
-// encodedSize returns the size of an answer's JSON in MCP, in bytes. MCP contains it twice: as structured content, and
-// as text for clients that do not read structured content.
+// encodedSize returns the size of an answer's JSON in MCP, in bytes. MCP contains the JSON twice: as structured
+// content, and as text for clients that do not read structured content.
 func encodedSize(answer []byte) int {
 	text, _ := json.Marshal(string(answer)) // strings can always be encoded
 	return len(answer) + len(text)
 }
 
-// Bounded returns a result of at most MaxAnswer bytes. Equal pictures occur once. If that is not enough, pictures are
-// converted to JPEG, then the first pictures are omitted, then the ends of long lists and texts. The answer then has
-// more: true, and its summary reports the omissions. Hashes in the answer still belong to the PNGs.
+// Bounded returns a result of at most MaxAnswer bytes. It keeps only one of several equal pictures. If that is not
+// enough, it converts pictures to JPEG, then omits the first pictures, then the ends of long lists and texts. The
+// answer then contains more: true, and its summary reports the omissions. Hashes in the answer are still hashes of the
+// PNGs.
 func (r Result) Bounded() Result {
 	var distinct []Image
 	for _, image := range r.Images {
@@ -127,8 +128,8 @@ func compressed(pictures []Image, quality int) []Image {
 
 const unlimited = math.MaxInt / 16
 
-// shortened returns the result with lists of at most limit entries and texts of at most 16 times as many bytes. why is
-// added to its summary.
+// shortened returns the result with lists of at most limit entries and texts of at most 16 times as many bytes. It adds
+// why to the summary.
 func (r Result) shortened(limit int, why string) Result {
 	var fields map[string]any
 	d := json.NewDecoder(bytes.NewReader(r.Structured))

@@ -15,8 +15,8 @@ import (
 // maxArgs is the maximum size of a call's arguments, in bytes.
 const maxArgs = 256 << 10
 
-// decode decodes a call's arguments into a struct. Names must match the schema exactly: an error helps an agent more
-// than a misspelt argument that is silently ignored.
+// decode decodes a call's arguments into a struct. Names must match the schema exactly, because an error helps an agent
+// more than a misspelt argument that is silently ignored.
 func decode[A any](args json.RawMessage, into *A) error {
 	return decodeInto(args, into)
 }
@@ -47,7 +47,7 @@ func decodeInto(args json.RawMessage, into any) error {
 	return nil
 }
 
-// objectOf returns the arguments of a call; {} if it has none.
+// objectOf returns the arguments of a call, or {} if it has none.
 func objectOf(args json.RawMessage, names []string) (json.RawMessage, error) {
 	args = bytes.TrimSpace(args)
 	if len(args) == 0 || string(args) == "null" {
@@ -92,10 +92,10 @@ func kindName(t reflect.Type) string {
 	}
 }
 
-// clip shortens a caller's text for quoting.
+// clip shortens a caller's text to a length that can be quoted.
 func clip(s string) string { return cut(s, 60) }
 
-// cut shortens a text to about n bytes.
+// cut shortens s to about n bytes.
 func cut(s string, n int) string {
 	if len(s) > n {
 		return strings.ToValidUTF8(s[:n], "") + "..."
@@ -103,7 +103,7 @@ func cut(s string, n int) string {
 	return s
 }
 
-// Arguments shared by several tools. The server's instructions describe them once; a tool with a different default
+// Arguments shared by several tools. The server's instructions describe them once. A tool with a different default
 // documents it in its own schema.
 type (
 	sessionArg struct {
@@ -118,7 +118,7 @@ type (
 )
 
 // integer accepts every JSON number without a fraction, 5.0 as well as 5, as JSON Schema does. A number that does not
-// fit into an int64 becomes the nearest limit, and is clamped like any other.
+// fit into an int64 becomes the nearest limit and is clamped like any other.
 type integer int64
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -141,7 +141,7 @@ func (i *integer) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// clamp returns an optional integer limited to low and high, or def for nil.
+// clamp returns an optional integer clamped to low and high, or def for nil.
 func clamp(given *integer, def, low, high int64) int64 {
 	if given == nil {
 		return def

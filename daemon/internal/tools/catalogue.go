@@ -20,17 +20,17 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// Links is the part of the device-code flow that the tools need.
+// Links is the part of the device-code flow that the tools use.
 type Links interface {
 	// Complete waits for the approval of a code. It returns a *problem.Error on failure.
 	Complete(ctx context.Context, who caller.Caller, deviceCode string, wait link.Wait) (link.Outcome, error)
 	// TakeGated returns the call that needed a code, and removes it.
 	TakeGated(deviceCode string) (link.GatedCall, bool)
-	// Target returns the backend for the caller's calls and the identity to use. Its Bearer is empty unless the link
-	// may be used there.
+	// Target returns the backend for the caller's calls and the identity to use. Its Bearer is empty if the link must
+	// not be used there.
 	Target(ctx context.Context, who caller.Caller) (backend.Target, account.Link, error)
-	// Ask returns the live code for (backend, install) and stores the call that needs it. If there is none, request makes
-	// the call, and the backend's refusal contains a new code.
+	// Ask returns the live code for (backend, install) and stores the call that needs the code. If there is no code,
+	// Ask calls request, and the backend's refusal contains a new one.
 	Ask(ctx context.Context, target backend.Target, gated link.GatedCall,
 		request func(context.Context) error) (link.Code, error)
 	// OpenPage calls open with the page of a code and returns its result. A page that was opened before is opened again
@@ -40,7 +40,7 @@ type Links interface {
 	Revoked(token string)
 }
 
-// Sessions is the part of local and browser sessions that the tools need.
+// Sessions is the part of local and browser sessions that the tools use.
 type Sessions interface {
 	Open(ctx context.Context, target backend.Target, who caller.Caller, req session.Request) (session.Opened, error)
 	StartLocal(ctx context.Context, who caller.Caller, req session.LocalRequest) (session.Opened, error)
@@ -59,23 +59,23 @@ type Sessions interface {
 	Control(ctx context.Context, target backend.Target, id, typ string, payload any,
 		media []byte) (glasses.Result, error)
 	Advance(ctx context.Context, id string, ms int64) (nowMs int64, settled bool, err error)
-	// Project returns the argument, otherwise the directory's project, otherwise "".
+	// Project returns the argument or, if empty, the directory's project, or "" if there is none.
 	Project(ctx context.Context, argument string, who caller.Caller) (string, error)
 	AppTokenFile(id string) string
 }
 
-// Accounts reports on the link using local data; the caller is in the context. It needs no adapter, so it also works in
-// a sandbox that forbids adapters.
+// Accounts reports on the link from local data. The context contains the caller. It needs no adapter, so it also works
+// in a sandbox that forbids adapters.
 type Accounts interface {
 	// InstallID returns the anonymous ID of this install.
 	InstallID() string
-	// Link returns a snapshot; its State is OtherBackend if the caller's backend did not issue the link.
+	// Link returns a snapshot. Its State is OtherBackend if the caller's backend did not issue the link.
 	Link(ctx context.Context) account.Link
 	// BackendURL returns the backend for the caller's calls: a URL, or "embedded:" followed by the ID if it is known.
 	BackendURL(ctx context.Context) string
 }
 
-// Browser opens a URL on the caller's desktop. reason is why it was not opened.
+// Browser opens a URL on the caller's desktop. reason explains why the URL was not opened.
 type Browser interface {
 	Open(ctx context.Context, who caller.Caller, url string) (opened bool, reason string)
 }
@@ -85,7 +85,7 @@ type Recorder interface {
 	Record(ctx context.Context, event string, fields map[string]any)
 }
 
-// Options are the components of a Catalogue. All except Now are required.
+// Options holds the components of a Catalogue. All except Now are required.
 type Options struct {
 	Links     Links
 	Accounts  Accounts
@@ -106,7 +106,7 @@ type Catalogue struct {
 	tools []definition
 }
 
-// definition is a tool with its handler. The handler's first result becomes the structured answer.
+// definition is a tool with its handler. The first result of the handler becomes the structured answer.
 type definition struct {
 	Tool
 	run func(ctx context.Context, c call) (any, error)
@@ -125,7 +125,7 @@ var descriptions = sync.OnceValue(func() map[string]string {
 	return texts
 })
 
-// define returns the definition of a tool whose handler has the arguments A; options complete their schema.
+// define returns the definition of a tool whose handler has the arguments A. options complete their schema.
 func define[A any](tool Tool, run func(context.Context, call, A) (any, error), options ...option) definition {
 	tool.Description = descriptions()[tool.Name]
 	read := decode[A]
@@ -150,7 +150,6 @@ func readOnly(name, title string, answers json.RawMessage) Tool {
 	}
 }
 
-// call is one call of a tool.
 type call struct {
 	tool string
 	args json.RawMessage
@@ -168,7 +167,7 @@ func New(opts Options) *Catalogue {
 	return c
 }
 
-// all returns every tool in the order that agents read them.
+// all returns every tool in the order in which agents read them.
 func (c *Catalogue) all(g *gate) []definition {
 	o := c.opts
 	r := sessionGate{gate: g, sessions: o.Sessions, cursors: newRecent[int64](maxCursors)}
@@ -232,8 +231,8 @@ func (c *Catalogue) List() []Tool {
 	return list
 }
 
-// Call runs a tool for the caller in ctx and records the call. It does not record an unknown tool name, which is the
-// caller's own text. Call never panics and always returns a result.
+// Call runs a tool for the caller in ctx and records the call. It does not record an unknown tool name, because that is
+// the caller's own text. Call never panics and always returns a result.
 func (c *Catalogue) Call(ctx context.Context, name string, args json.RawMessage, io IO) Result {
 	start := c.opts.Now()
 	result := c.dispatch(ctx, call{tool: name, args: args, who: caller.From(ctx), io: io})

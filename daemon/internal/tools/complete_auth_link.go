@@ -47,7 +47,8 @@ func (t completeAuthLink) definition() definition {
 		Name: "completeAuthLink", Title: "Wait for the account link",
 		Waits:       true,
 		Annotations: Annotations{Idempotent: true}, AboutAccount: true,
-		// The schema has no limits: out-of-range values are clamped here, while a validating client would reject them.
+		// The schema has no limits. A validating client would reject out-of-range values, which are clamped here
+		// instead.
 		OutputSchema: answersOf[linkedAnswer](required("linked", "tier", "accountId", "linkedAt", "expiresAt",
 			"authTokenFile", "pollCount", "retried", "summary"),
 			on("authTokenFile", mustHave("path", "written", "error")),

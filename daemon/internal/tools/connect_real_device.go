@@ -95,7 +95,7 @@ func (t connectRealDevice) run(ctx context.Context, c call, args connectRealDevi
 		return nil, err
 	}
 	if s.NewPage != "" {
-		_, _ = t.browser.Open(ctx, c.who, s.NewPage) // the summary contains the address too
+		_, _ = t.browser.Open(ctx, c.who, s.NewPage) // the summary also contains the address
 	}
 	h := s.Hardware
 	answer := realDevice{
@@ -131,7 +131,7 @@ func (t connectRealDevice) run(ctx context.Context, c call, args connectRealDevi
 	return answer, nil
 }
 
-// realGlassesOf returns the state of real glasses in the form shown to agents, without addresses and serial numbers.
+// realGlassesOf returns the state of real glasses in the form for agents, without addresses and serial numbers.
 func realGlassesOf(deviceModel string, h backend.Hardware) realGlasses {
 	proof := glasses.ProofOf(deviceModel)
 	g := realGlasses{Name: h.Pair.Name, Carrier: h.Carrier, Links: []realLink{}, Page: h.ConnectURL, Proof: &proof}

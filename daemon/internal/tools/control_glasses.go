@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// injector has the dependencies and methods that the inject tools share; each tool embeds it.
+// injector has the dependencies and methods shared by the inject tools. Each of them embeds it.
 type injector struct {
 	sessionGate
 	notes Scenarios
@@ -48,7 +48,7 @@ func injectTool(name, title string) Tool {
 	return Tool{Name: name, Title: title, OutputSchema: injectAnswers[injectAnswer]()}
 }
 
-// inject sends the frames one after another and stops at the first one that the glasses refuse.
+// inject sends the frames one after another and stops at the first that the glasses refuse.
 func (t injector) inject(ctx context.Context, c call, id string, list []injection, next ...nextCall) (any, error) {
 	return t.onSession(ctx, c, id, func(ctx context.Context, target backend.Target, id string) (any, error) {
 		answer := injectAnswer{Status: "ok", SessionID: id, Done: []string{}, Since: t.mark(ctx, target, id), Next: next}
@@ -69,8 +69,7 @@ func (t injector) inject(ctx context.Context, c call, id string, list []injectio
 	})
 }
 
-// noteMotion remembers a head movement for recordSession, because head movements are not written to
-// the event log.
+// noteMotion records a head movement for recordSession, because head movements are not in the event log.
 func (t injector) noteMotion(ctx context.Context, target backend.Target, id string, in injection) {
 	if motion, ok := in.payload.(*glasses.Motion); ok {
 		t.notes.Note(ctx, target, id, scenario.Step{Motion: motion}, 0, 0)
@@ -107,8 +106,8 @@ func controlHint(e *glasses.Error, typ string) string {
 	return "Read the glasses' state with getDisplayState, change it with injectSensor, then repeat the call."
 }
 
-// transcriptHint returns the next step after a transcript that reached no app. It returns "" if the reason is not
-// specific to transcripts.
+// transcriptHint returns the next step after a transcript that reached no app, or "" if the reason is not specific to
+// transcripts.
 func transcriptHint(e *glasses.Error) string {
 	change := func(state string) string {
 		return `Undo that with injectSensor {"state":` + state + `}, then repeat the call: transcription that the app ` +
@@ -130,7 +129,7 @@ func transcriptHint(e *glasses.Error) string {
 	return ""
 }
 
-// controlProblem adds the next step to a session's refusal that lacks one.
+// controlProblem adds the next step to a session's refusal without one.
 func controlProblem(err error) error {
 	p := problem.From(err)
 	if p == nil || p.FixHint != "" {

@@ -26,7 +26,7 @@ type createSimulatorSessionArgs struct {
 	freshArgs
 }
 
-// freshArgs are the arguments for opening a new session instead of returning the open one.
+// freshArgs are the arguments that open a new session instead of returning the open one.
 type freshArgs struct {
 	Fresh         bool `json:"fresh" jsonschema:"Open another session."`
 	ClosePrevious bool `json:"closePrevious" jsonschema:"With fresh: close the previous session."`
@@ -48,14 +48,14 @@ func scriptSays() option {
 	return on("assistantScript", says("A file that answers the app's assistant: searchDocs assistant-scripts."))
 }
 
-// replacedSession is the part of an answer about closePrevious.
+// replacedSession is the part of an answer that reports the outcome of closePrevious.
 type replacedSession struct {
 	Closed    string `json:"closedSessionId,omitempty" jsonschema:"The session that was closed."`
 	NotClosed string `json:"notClosed,omitempty" jsonschema:"Why no session was closed."`
 }
 
-// replace closes the previous session if the arguments request it. A session that cannot be closed expires by itself
-// and does not make the call fail. note is a sentence for the summary.
+// replace closes the previous session if the arguments request it. If the session cannot be closed, the call still
+// succeeds, because the session expires by itself. note is a sentence for the summary.
 func (a freshArgs) replace(ctx context.Context, sessions Sessions, target backend.Target, who caller.Caller,
 	by session.Opened) (r replacedSession, note string) {
 	if !a.ClosePrevious {

@@ -9,12 +9,12 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// quietWait is the maximum wait for the user if the client does not show progress, because clients abort silent calls
-// after 60 s.
+// quietWait is the maximum wait for the user if the client does not show progress. Clients abort silent calls after 60
+// s.
 const quietWait = 50 * time.Second
 
-// elicit asks the user through the client and, if they agree, waits for the approval and makes the call. answered is
-// false if the client could not ask; the answer must then show the code.
+// elicit asks the user through the client. If the user agrees, elicit waits for the approval and makes the call.
+// answered is false if the client could not ask; the answer must then show the code.
 func (g *gate) elicit(ctx context.Context, c call, code link.Code, refused *refusal,
 	do gatedWork) (out any, answered bool, err error) {
 	limit := quietWait
@@ -40,7 +40,7 @@ func (g *gate) elicit(ctx context.Context, c call, code link.Code, refused *refu
 	case err != nil:
 		return nil, false, nil
 	}
-	// The client opens the page if the user agrees; otherwise it stays closed.
+	// The client opens the page only if the user agrees.
 	g.links.OpenPage(code.DeviceCode.DeviceCode, false, func(string) bool { return true })
 	if !accepted {
 		return authRequired(code, refused.state, false), true, nil
@@ -51,7 +51,7 @@ func (g *gate) elicit(ctx context.Context, c call, code link.Code, refused *refu
 	return out, true, err
 }
 
-// afterApproval makes the call once the wait for the user has ended with err.
+// afterApproval makes the call after the wait for the user has ended with err.
 func (g *gate) afterApproval(ctx context.Context, c call, code link.Code, err error, refused *refusal,
 	do gatedWork) (any, error) {
 	if p := problem.From(err); p != nil && p.Code == problem.CodeAuthTimeout {
@@ -68,7 +68,7 @@ func (g *gate) afterApproval(ctx context.Context, c call, code link.Code, err er
 	return out, err
 }
 
-// askAgain answers with the code that is now live and its remaining lifetime.
+// askAgain answers with the code that is live now and its remaining lifetime.
 func (g *gate) askAgain(ctx context.Context, c call, refused *refusal, do gatedWork) (any, error) {
 	code, err := g.ask(ctx, c, refused, do)
 	if err != nil {

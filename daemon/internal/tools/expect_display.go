@@ -47,7 +47,7 @@ func (a expectAnswer) images() []Image {
 	return []Image{{MIME: "image/png", Data: a.image}}
 }
 
-// Limits of withinMs, and the virtual time between two reads of the display.
+// Limits of withinMs, and the virtual time between two checks of the display.
 const (
 	expectDefault = 5000
 	expectMost    = 50_000
@@ -88,7 +88,7 @@ func (t expectDisplay) run(ctx context.Context, c call, args expectDisplayArgs) 
 	})
 }
 
-// watch reads the display each time it may have changed, until it matches or the time is up.
+// watch checks the display each time it may have changed, until it matches or the time is up.
 func (t expectDisplay) watch(ctx context.Context, target backend.Target, s backend.Session,
 	args expectDisplayArgs) (expectAnswer, error) {
 	since, advanced, began := s.LastSeq, int64(0), time.Now()

@@ -64,7 +64,7 @@ func listDir(
 	return dir, entries, nil
 }
 
-// readFile reads a regular file of at most limit bytes. Its content, not its name, must match one of the kinds.
+// readFile reads a regular file of at most limit bytes. Its content must match one of kinds, whatever its name.
 func readFile(ctx context.Context, who caller.Caller, argument, path string, limit int64,
 	kinds []fileKind) ([]byte, error) {
 	full, err := pathOf(who, argument, path)
@@ -83,15 +83,15 @@ func readFile(ctx context.Context, who caller.Caller, argument, path string, lim
 	return data, nil
 }
 
-// fileContent is a file in an answer to a client that cannot write files. Either Text or Base64 is set.
+// fileContent is a file in the answer to a client that cannot write files. Either Text or Base64 is set.
 type fileContent struct {
 	Path   string `json:"path"`
 	Text   string `json:"text,omitempty"`
 	Base64 []byte `json:"base64,omitempty"`
 }
 
-// writable returns the client's files. If the client cannot write files, it returns a collector, whose files are
-// returned in the answer.
+// writable returns the client's files. If the client cannot write files, writable also returns a collector, whose files
+// the answer contains.
 func writable(who caller.Caller) (clientio.Files, *clientio.Collector) {
 	if files := clientio.FilesOf(who); files.Available() {
 		return files, nil
@@ -116,7 +116,7 @@ func contentsOf(collector *clientio.Collector) []fileContent {
 	return contents
 }
 
-// notWritten is appended to the summary of an answer that contains files.
+// notWritten ends the summary of an answer that contains files.
 const notWritten = " This client cannot write files: write those in contents yourself."
 
 // fileError converts an error of the client's files into an error for the agent.

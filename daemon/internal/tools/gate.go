@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// gatedWork is the part of a tool that runs once the caller's backend and credential are known.
+// gatedWork is the part of a tool that runs after the caller's backend and credential are known.
 type gatedWork func(ctx context.Context, target backend.Target) (any, error)
 
 // gate finds the caller's link for a tool that needs an account, or asks the user to link one.
@@ -34,7 +34,7 @@ type AuthRequired struct {
 	Summary    string `json:"summary"`
 }
 
-// linkRequest contains what the user needs to link an account. The output schema of every gated tool has these
+// linkRequest contains the data that the user needs to link an account. The output schema of every gated tool has these
 // properties.
 type linkRequest struct {
 	Reason           string `json:"reason" jsonschema:"With auth_required: what is wrong with the link."`
@@ -47,8 +47,8 @@ type linkRequest struct {
 
 func (AuthRequired) outcome() string { return statusAuthRequired }
 
-// run makes the call with the caller's link. If there is none, or if the backend rejects it, the user is asked to link
-// an account: through the client if it can open URLs, otherwise in the answer.
+// run makes the call with the caller's link. If there is no link, or if the backend rejects it, the user is asked to
+// link an account, through the client if it can open URLs, otherwise in the answer.
 func (g *gate) run(ctx context.Context, c call, openBrowser *bool, do gatedWork) (any, error) {
 	out, refused, err := g.attempt(ctx, c, do)
 	if refused == nil {
@@ -67,7 +67,7 @@ func (g *gate) run(ctx context.Context, c call, openBrowser *bool, do gatedWork)
 	return authRequired(code, refused.state, g.open(ctx, c, code, refused.state, openBrowser)), nil
 }
 
-// ask returns a code. If none is live, the call is sent to the backend as the anonymous install, and the backend's
+// ask returns a code. If no code is live, it sends the call to the backend as the anonymous install, and the backend's
 // refusal contains a new code.
 func (g *gate) ask(ctx context.Context, c call, refused *refusal, do gatedWork) (link.Code, error) {
 	gated := link.GatedCall{Tool: c.tool, Args: c.args, Caller: c.who}
@@ -88,7 +88,7 @@ type refusal struct {
 	err error
 }
 
-// attempt makes the call if there is a link. A refusal means that a link is needed first.
+// attempt makes the call if there is a link. It returns a refusal if a link is needed first.
 func (g *gate) attempt(ctx context.Context, c call, do gatedWork) (any, *refusal, error) {
 	target, current, err := g.links.Target(ctx, c.who)
 	if err != nil {
@@ -105,13 +105,13 @@ func (g *gate) attempt(ctx context.Context, c call, do gatedWork) (any, *refusal
 	return out, nil, err
 }
 
-// conflicting reports whether the code would replace a live link to another backend, which tools never do.
+// conflicting reports whether the code would replace a live link to another backend. Tools never do that.
 func conflicting(code link.Code, state account.State) bool {
 	return state == account.OtherBackend && code.Replaces.State == account.Linked
 }
 
-// open opens the page unless the caller or the shell forbids it, or an approval would have no effect. By default it
-// opens the page of each code only once.
+// open opens the page of a code. It does not if the caller or the shell forbids it, or if an approval would have no
+// effect. By default it opens each code's page only once.
 func (g *gate) open(ctx context.Context, c call, code link.Code, state account.State, openBrowser *bool) bool {
 	if conflicting(code, state) || openBrowser != nil && !*openBrowser {
 		return false

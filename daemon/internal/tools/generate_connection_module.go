@@ -88,10 +88,10 @@ func (t generateConnectionModule) run(ctx context.Context, c call, args generate
 			key, err := t.records.MintProjectKey(ctx, target, project, filepath.Base(root))
 			return key.Key, err
 		}
-		if collector != nil && target.Bearer != "" { // keys are written only to files, never into answers
+		if collector != nil && target.Bearer != "" { // keys are written to files only, never into answers
 			mint = func(context.Context, string) (string, error) { return "", nil }
 		}
-		if target.Bearer == "" { // the backend refuses and returns a code; nothing is written
+		if target.Bearer == "" { // the backend refuses and returns a code; no file is written
 			project := args.Project
 			if project == "" {
 				project = unnamedProject
@@ -170,7 +170,7 @@ func (t generateConnectionModule) answer(w scaffold.Written, page bool, collecto
 	return a, nil
 }
 
-// pageOf returns the outcome for the connection page, as a word and a sentence.
+// pageOf returns the outcome for the connection page as a word and a sentence.
 func pageOf(w scaffold.Written, asked bool) (word, note string) {
 	if !asked {
 		return "left_out", ""
@@ -195,9 +195,8 @@ func scaffoldError(err error) error {
 	return err
 }
 
-// moduleRoot returns the directory of the app that a module in dir belongs to: the caller's working directory. A
-// module is not written to a shared directory by default; there, dir must be absolute, and its parent is the app's
-// directory.
+// moduleRoot returns the app's directory for a module in dir, which is normally the caller's working directory. In a
+// shared directory, dir must be absolute, and the app's directory is its parent.
 func moduleRoot(who caller.Caller, dir string) (string, error) {
 	if !caller.IsShared(who.Cwd) {
 		return who.Cwd, nil
@@ -214,8 +213,8 @@ func noAppFolder(who caller.Caller, hint string) error {
 	return invalid("this call comes from "+who.Cwd+", which is not an app's folder", hint)
 }
 
-// projectDir returns the directory of a call: the argument, otherwise the caller's working directory unless it is
-// shared.
+// projectDir returns the directory of a call: the argument or, if empty, the caller's working directory, which must not
+// be shared.
 func projectDir(c call, dir string) (string, error) {
 	if dir == "" && caller.IsShared(c.who.Cwd) {
 		return "", noAppFolder(c.who, "Pass dir, the app's folder.")

@@ -53,7 +53,7 @@ func tidyAssistant(c backendapi.AssistantConfig) backendapi.AssistantConfig {
 	return c
 }
 
-// onlyTextModel precedes the description of settings that only a voice assistant would use.
+// onlyTextModel precedes settings that only a voice assistant would use.
 const onlyTextModel = "Only the text model has an effect in this version: the other settings are kept for a voice " +
 	"assistant that does not exist yet. "
 
@@ -85,7 +85,7 @@ func onOff(on *bool, hidden string) string {
 	return "off"
 }
 
-// describeCost describes the cost of a minute and of the text model, before and after a change.
+// describeCost describes the cost per minute and the text model's cost, before and after a change.
 func describeCost(c backendapi.AssistantCost) string {
 	words := describeMinute(c)
 	if c.TextModel == nil {

@@ -18,7 +18,7 @@ type getCapabilityGuideArgs struct {
 	DeviceModel string `json:"deviceModel" jsonschema:"Only this model."`
 }
 
-// commandWords and eventWords are guides in the form that agents read: each field is one line of text.
+// commandWords and eventWords are guides in the form for agents, in which each field is one line of text.
 type (
 	commandWords struct {
 		Type    string   `json:"type"`
@@ -35,7 +35,7 @@ type (
 	}
 )
 
-// capabilityAnswer is the guide of a capability, or the table of errors that all capabilities share.
+// capabilityAnswer is the guide of a capability, or the table of errors shared by all capabilities.
 type capabilityAnswer struct {
 	Capability   string              `json:"capability"`
 	About        string              `json:"about"`
@@ -116,11 +116,11 @@ func (t getCapabilityGuide) run(_ context.Context, c call, args getCapabilityGui
 	return answer, nil
 }
 
-// driven lists the capabilities that our drivers of real glasses implement; the service itself provides the others.
+// driven lists the capabilities that our drivers of real glasses implement. The service itself provides the others.
 var driven = []string{guide.Display, guide.Input, guide.Microphone, guide.Camera, guide.Motion}
 
 // provenOnReal returns a phrase to append that describes how far a capability is proven on the real glasses of a model,
-// or "".
+// or "" if it is not driven.
 func provenOnReal(deviceModel, capability string) string {
 	proof := glasses.ProofOf(deviceModel)
 	switch {
@@ -132,11 +132,11 @@ func provenOnReal(deviceModel, capability string) string {
 	return "; real: " + proof.State
 }
 
-// anyCommandFails lists the error codes of every command; the first applies only to commands with a payload.
+// anyCommandFails lists the error codes of every command. The first code applies only to commands with a payload.
 var anyCommandFails = []string{glasses.CodeBadPayload, glasses.CodeNotConnected, glasses.CodeTimeout,
 	glasses.CodePlatform}
 
-// errorTable is the answer that lists the errors of all capabilities.
+// errorTable returns the answer that lists the errors of all capabilities.
 func errorTable() capabilityAnswer {
 	answer := capabilityAnswer{
 		Capability: errorsGuide, About: "The errors of commands: result {error: {code, message}}.",
@@ -174,7 +174,7 @@ func eventLines(types []string) []eventWords {
 	return list
 }
 
-// nodeLines returns, for each type of node, its description followed by its fields.
+// nodeLines returns the lines for each type of node: its description, followed by its fields.
 func nodeLines() map[string][]string {
 	all := map[string][]string{}
 	guides := nodeGuides()
@@ -273,7 +273,7 @@ func panelWords(p glasses.Panel) string {
 	return strings.Join(words, ", ")
 }
 
-// notOneOf returns the error for an argument that is not one of words.
+// notOneOf returns the error for an argument whose value is not in words.
 func notOneOf(argument string, words []string) error {
 	words = slices.Clone(words)
 	return invalid(fmt.Sprintf("argument %q is missing or unknown", argument),

@@ -15,8 +15,8 @@ type pageAnswer struct {
 
 var pageThemes = []string{"auto", "light", "dark"}
 
-// pageSettings completes the schema of settings in answers. The backend validates them; for arguments the description
-// is shorter.
+// pageSettings completes the schema of settings in answers. The backend validates the settings. For arguments the
+// description is shorter.
 var pageSettings = with(
 	on("theme", oneOf(pageThemes...)),
 	on("phrases", maxItems, mustHave("phrase"), says("A phrase that the user can say, and its effect.")),

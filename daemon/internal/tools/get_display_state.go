@@ -52,15 +52,15 @@ type displayImage struct {
 	Visible string `json:"visible"`
 }
 
-// modelDisplay is the initial view of the tree on another model.
+// modelDisplay is the tree's initial view on another model.
 type modelDisplay struct {
 	DeviceModel string            `json:"deviceModel"`
 	Text        []string          `json:"text"`
 	Findings    []glasses.Finding `json:"findings"`
 }
 
-// pictureFacts describes the PNG of the picture that accompanies the answer, even if Bounded converts it to JPEG or
-// omits it, because expectDisplay and scenarios compare the PNG's hash.
+// pictureFacts describes the PNG of the picture that accompanies the answer, even if Bounded converts the picture to
+// JPEG or omits it. expectDisplay and scenarios compare the PNG's hash.
 type pictureFacts struct {
 	MIME   string `json:"mime"`
 	Width  int    `json:"width"`
@@ -147,7 +147,7 @@ func (t getDisplayState) run(ctx context.Context, c call, args getDisplayStateAr
 	})
 }
 
-// modelsOf returns the models with these IDs, which must have a panel; "all" means every model with a panel.
+// modelsOf returns the models with these IDs, which must have a panel. The ID "all" means every model with a panel.
 func modelsOf(ids []string) ([]glasses.DeviceModel, error) {
 	var list []glasses.DeviceModel
 	for _, id := range ids {
@@ -164,7 +164,7 @@ func modelsOf(ids []string) ([]glasses.DeviceModel, error) {
 	return list, nil
 }
 
-// showOn adds the tree on other models, with a contact sheet as the picture.
+// showOn adds the tree's views on other models, and a contact sheet of them as the picture.
 func (a *displayAnswer) showOn(d session.Display, models []glasses.DeviceModel) {
 	a.Models = []modelDisplay{}
 	misfits, models := 0, d.On(models)

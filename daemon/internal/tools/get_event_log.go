@@ -73,11 +73,11 @@ func eventLog(id string, since int64, page backendapi.EventPage) eventLogAnswer 
 	return answer
 }
 
-// fitRows removes image data from a page's rows, and omits the last rows that do not fit into an answer.
+// fitRows removes image data from the rows of a page, and omits the last rows if they do not fit into an answer.
 func fitRows(page *backendapi.EventPage) {
 	size := 0
 	for i, row := range page.Events {
-		if encoded, err := json.Marshal(row); err == nil { // as it will be in the answer
+		if encoded, err := json.Marshal(row); err == nil { // encoded as in the answer
 			row = encoded
 		}
 		page.Events[i] = withoutData(row)

@@ -20,11 +20,11 @@ type Transports interface{ Transports() []backend.Transport }
 
 type getPlatformInfo struct {
 	transports Transports
-	// servicectl is the path of the command-line tool; if empty, this installation's tool is used.
+	// servicectl is the path of the command-line tool. If it is empty, the tool of this installation is used.
 	servicectl string
 }
 
-// transportNames maps IDs to the names of the shipped transports in the documentation. The title of an added adapter
+// transportNames maps the IDs of shipped transports to their names in the documentation. The title of an added adapter
 // is not used, because its author wrote it.
 var transportNames = map[string]string{
 	"localsim": "LocalSimTransport", "realdevice": "RealDeviceTransport",
@@ -101,7 +101,7 @@ func (t getPlatformInfo) run(_ context.Context, _ call, _ struct{}) (any, error)
 	return answer, nil
 }
 
-// listTransports returns the transports, each with the tool that opens a session.
+// listTransports returns the transports, each with the tool that opens a session on it.
 func (t getPlatformInfo) listTransports() []platformTransport {
 	var list []platformTransport
 	for _, d := range t.transports.Transports() {
@@ -115,8 +115,8 @@ func (t getPlatformInfo) listTransports() []platformTransport {
 	return list
 }
 
-// commandLine returns the path of the command-line tool, which stays valid after an upgrade, or "" if it is not
-// installed.
+// commandLine returns the path of the command-line tool, or "" if the tool is not installed. The path stays valid after
+// an upgrade.
 func (t getPlatformInfo) commandLine() string {
 	path := t.servicectl
 	if path == "" {
@@ -131,7 +131,7 @@ func (t getPlatformInfo) commandLine() string {
 	return path
 }
 
-// modelFactsOf describes the parts of a model: panel, inputs, camera by its largest picture, and other parts. It marks
+// modelFactsOf describes the parts of a model: panel, inputs, camera (by its largest picture) and others. It marks
 // facts that are not from the vendor's documents, and describes how the real glasses can be used (glasses.Proof).
 func modelFactsOf(m glasses.DeviceModel) string {
 	var facts, unsure []string
@@ -166,7 +166,7 @@ func modelFactsOf(m glasses.DeviceModel) string {
 	return strings.Join(facts, "; ")
 }
 
-// platformLimits are the limits of frames. The limits of a command are in its guide.
+// platformLimits returns the limits of frames. The limits of a command are in its guide.
 func platformLimits() map[string]int64 {
 	return map[string]int64{
 		"textFrameBytes": glasses.MaxFrame, "binaryFrameBytes": glasses.MaxBinary, "helloBytes": glasses.MaxHello,

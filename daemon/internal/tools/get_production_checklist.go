@@ -24,7 +24,7 @@ type getProductionChecklistArgs struct {
 	Capabilities []string `json:"capabilities"`
 }
 
-// checkItem is an item of the checklist. Prove is a call that shows whether the item is met. Holds is nil if that is
+// checkItem is an item of the checklist. Prove is a call that shows whether the item is met. Holds is nil if this is
 // unknown.
 type checkItem struct {
 	ID    string    `json:"id"`
@@ -35,14 +35,14 @@ type checkItem struct {
 	Prove *nextCall `json:"prove,omitempty"`
 }
 
-// checklistEntry is an item of guides/checklist.json with the capabilities and the platform that it applies to.
+// checklistEntry is an item of guides/checklist.json, with the capabilities and the platform to which it applies.
 // Without them it applies to every app.
 type checklistEntry struct {
 	checkItem
 	Needs []string `json:"needs"`
 	On    string   `json:"on"`
-	// Fact is the name of the fact about the project (see gatewayFacts) that determines whether the item is met; empty
-	// for items that only the app's author can judge.
+	// Fact is the name of the fact about the project (see gatewayFacts) that determines whether the item is met. It is
+	// empty for items that only the app's author can judge.
 	Fact string `json:"fact"`
 }
 
@@ -97,7 +97,7 @@ func (t getProductionChecklist) run(ctx context.Context, c call, args getProduct
 	return answer, nil
 }
 
-// facts returns what the backend reports about the directory's project, or nil without a link or a project.
+// facts returns the facts that the backend reports about the directory's project, or nil without a link or a project.
 func (t getProductionChecklist) facts(ctx context.Context, c call) map[string]bool {
 	project, err := t.sessions.Project(ctx, "", c.who)
 	if err != nil || project == "" {

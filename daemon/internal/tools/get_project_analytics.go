@@ -29,7 +29,7 @@ type analyticsAnswer struct {
 	Summary string `json:"summary"`
 }
 
-// analyticsRanges lists the periods, which end now; the second is the default.
+// analyticsRanges lists the periods, which end now. The second is the default.
 var analyticsRanges = []string{"24h", "7d", "30d", "90d"}
 
 var analyticsIntervals = []string{"hour", "day"}
@@ -68,7 +68,7 @@ func (t getProjectAnalytics) run(ctx context.Context, c call, args getProjectAna
 		})
 }
 
-// query checks the arguments before the user is asked for a link.
+// query checks the arguments. It runs before the user is asked for a link.
 func (a getProjectAnalyticsArgs) query() (backend.AnalyticsQuery, error) {
 	q := backend.AnalyticsQuery{Range: a.Range, Interval: a.Interval}
 	bad := func(message, hint string) (backend.AnalyticsQuery, error) {

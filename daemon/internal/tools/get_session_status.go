@@ -17,7 +17,7 @@ type getSessionStatusArgs struct {
 	SessionID string `json:"sessionId" jsonschema:"Default: list the open sessions."`
 }
 
-// sessionState is a session in the form shown to the agent.
+// sessionState is a session in the form for agents.
 type sessionState struct {
 	sessionAddress
 	State        string  `json:"state" jsonschema:"open or closed."`
@@ -30,7 +30,7 @@ type sessionState struct {
 	CreatedAt    *string `json:"createdAt" format:"date-time"`
 	LastActiveAt *string `json:"lastActiveAt" format:"date-time"`
 	ClosedAt     *string `json:"closedAt" format:"date-time"`
-	// Glasses is set for real ones.
+	// Glasses is set for real glasses.
 	Glasses *realGlasses `json:"glasses,omitempty" jsonschema:"Real glasses: their links, battery and proof."`
 }
 
@@ -38,7 +38,7 @@ type sessionStatusAnswer struct {
 	Status   string         `json:"status"`
 	Session  *sessionState  `json:"session,omitempty"`
 	Sessions []sessionState `json:"sessions,omitzero"`
-	// Environment is set for a single open session whose app secret is on this machine.
+	// Environment is set if a single session is open and its app secret is on this machine.
 	Environment map[string]string `json:"environment,omitempty"`
 	Summary     string            `json:"summary"`
 }
@@ -62,7 +62,7 @@ func (t getSessionStatus) run(ctx context.Context, c call, args getSessionStatus
 	}))
 }
 
-// list never asks for a link. Without a link it lists only local sessions.
+// list lists the open sessions. It never asks for a link; without one it lists only local sessions.
 func (t getSessionStatus) list(ctx context.Context, c call) (any, error) {
 	target, _, _ := t.gate.links.Target(ctx, c.who)
 	open, err := t.sessions.List(ctx, target)

@@ -8,13 +8,14 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// Guides are JSON in the form that agents read. Tests compare them with the protocol's package, its parsers and its
-// simulated glasses.
+// Guides are JSON in the form for agents. Tests compare them with the protocol's package, its parsers and its simulated
+// glasses.
 
 //go:embed guides/*.json
 var guideFiles embed.FS
 
-// readGuide decodes a file of guides. The files are part of the program, and tests read each of them.
+// readGuide decodes a file of guides. It panics on failure, because the files are part of the program and tests read
+// each of them.
 func readGuide[T any](name string) T {
 	var value T
 	data, err := guideFiles.ReadFile("guides/" + name + ".json")
@@ -27,7 +28,7 @@ func readGuide[T any](name string) T {
 	return value
 }
 
-// capabilityGuide is the part of a capability's guide that cannot be computed.
+// capabilityGuide is the part of a capability's guide that is not computed.
 type capabilityGuide struct {
 	Example  example    `json:"example"`
 	Pitfalls []string   `json:"pitfalls"`
@@ -44,7 +45,7 @@ func capabilityGuideOf(id string) capabilityGuide {
 	return readGuide[map[string]capabilityGuide]("capabilities")[id]
 }
 
-// Environment variables that tell an app where its glasses are. The third is the only setting of a generated module.
+// Environment variables that tell an app where its glasses are. A generated module needs only the third.
 const (
 	envGlassesURL       = "SERVICE_GLASSES_URL"
 	envGlassesSecret    = "SERVICE_GLASSES_SECRET_FILE"
@@ -69,10 +70,10 @@ type errorGuide struct {
 	Any       bool   `json:"any,omitempty"`
 }
 
-// errorGuides lists the error codes in the order that the glasses check for them.
+// errorGuides lists the error codes in the order in which the glasses check for them.
 func errorGuides() []errorGuide { return readGuide[[]errorGuide]("errors") }
 
-// ofTypes returns the elements of all that have one of types, in the order of types.
+// ofTypes returns the elements of all whose type is in types, in the order of types.
 func ofTypes[T any](all []T, types []string, typeOf func(T) string) []T {
 	some := []T{}
 	for _, typ := range types {
@@ -85,8 +86,7 @@ func ofTypes[T any](all []T, types []string, typeOf func(T) string) []T {
 	return some
 }
 
-// field is a field of a payload or of a node. The limits apply to the characters of a text and to the elements of an
-// array.
+// field is a field of a payload or a node. Its limits apply to the characters of a text and the elements of an array.
 type field struct {
 	Name     string   `json:"name"`
 	Type     string   `json:"type"` // string, integer, boolean, object or array
@@ -118,7 +118,7 @@ type eventGuide struct {
 	Type    string  `json:"type"`
 	Payload []field `json:"payload"`
 	When    string  `json:"when"`
-	// Binary frames have a body. Stream frames are counted in the event log instead of being listed.
+	// Binary is set for frames with a body. Stream frames are only counted in the event log.
 	Binary bool `json:"binary"`
 	Stream bool `json:"stream"`
 }
@@ -143,15 +143,15 @@ type nodeGuide struct {
 	Fields []field `json:"fields"`
 }
 
-// nodeGuides lists every node type with its own fields; the type "any" has the fields of all nodes.
+// nodeGuides lists every node type with its own fields. The type "any" has the fields of all nodes.
 func nodeGuides() []nodeGuide { return readGuide[[]nodeGuide]("nodes") }
 
-// partNames lists the names of the parts that a wearer may refuse or switch off.
+// partNames lists the names of the parts that a wearer may deny or switch off.
 func partNames() []string {
 	return []string{glasses.PartCamera, glasses.PartMicrophone, glasses.PartSpeech}
 }
 
-// nextCall is a call that the agent may make next. Arguments can be used unchanged.
+// nextCall is a call that the agent may make next. Its arguments can be used unchanged.
 type nextCall struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`

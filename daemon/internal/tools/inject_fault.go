@@ -17,7 +17,7 @@ type injectFaultArgs struct {
 
 func (injectFaultArgs) rules() strictjson.Rules {
 	rules := kindRules("fault", `{"command":"camera.photo","code":"busy"}`)
-	command := rules["command"] // too many commands to list here; getCapabilityGuide lists them
+	command := rules["command"] // getCapabilityGuide lists the commands, which are too many to list here
 	command.Words, command.What, command.Form = nil, "E.g. camera.photo. Default: any.", "a command such as camera.photo"
 	rules["command"] = command
 	return rules

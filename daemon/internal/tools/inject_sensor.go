@@ -95,13 +95,13 @@ func (t injectSensor) injections(ctx context.Context, c call, args injectSensorA
 	return list, nil
 }
 
-// changeOf returns the injection of a state or a motion.
+// changeOf returns the injection of a change of state or a motion.
 func changeOf[T any](typ, what string, payload *T) injection {
 	words, _ := json.Marshal(payload) // never fails: the struct has no interfaces
 	return injection{typ: typ, payload: payload, done: what + " " + clip(string(words))}
 }
 
-// decodeInner decodes an argument that is an object. Unknown fields are errors.
+// decodeInner decodes an argument that is an object. It rejects unknown fields.
 func decodeInner(name string, raw json.RawMessage, into any) error {
 	err := decodeInto(raw, into)
 	var refused *problem.Error

@@ -35,7 +35,7 @@ func (t injectTranscript) run(ctx context.Context, c call, args injectTranscript
 		suggest("getDisplayState", `{}`, "see the wearer's view"))
 }
 
-// checkControl returns the protocol's error for a payload. It is called before any frame is sent.
+// checkControl returns the protocol's error for a payload. Call it before sending any frame.
 func checkControl(typ string, payload any) error {
 	data, err := json.Marshal(payload)
 	if err == nil {

@@ -9,12 +9,11 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// earlierModel represents the device model before the first change in the rows, which is not recorded in any row.
+// earlierModel represents the device model before the first change in the rows. No row records that model.
 const earlierModel = "an earlier device model"
 
-// lastFindings returns the findings in the results of display.show. It omits findings that were fixed by a later show
-// on the same device model: one that shows the same node without the finding. model is the device model after the last
-// row.
+// lastFindings returns the findings in the results of display.show. It omits findings that a later show on the same
+// device model has fixed by showing the same node without the finding. model is the device model after the last row.
 func lastFindings(rows []glasses.Event, model string) []scenario.Finding {
 	if slices.ContainsFunc(rows, func(e glasses.Event) bool { return e.Type == glasses.TypeDevice }) {
 		model = earlierModel
@@ -51,7 +50,7 @@ func lastFindings(rows []glasses.Event, model string) []scenario.Finding {
 	return list
 }
 
-// nodeName identifies a node across shows: by its ID or, if it has none, by its path.
+// nodeName identifies a node in several shows by its ID or, if it has none, by its path.
 func nodeName(id, path string) string {
 	if id != "" {
 		return "#" + id

@@ -12,13 +12,13 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// This file contains the texts about linking an account that an agent or its client reads. Package link contains the
-// texts of its own problems, such as a conflict.
+// This file contains the texts about linking an account that an agent or its client reads. The texts of problems of
+// package link, such as a conflict, are in that package.
 
-// waiting is the progress message of a call that waits for the approval.
+// waiting is the progress message of a call that is waiting for the approval.
 const waiting = "waiting for the user to approve"
 
-// errLinkRefused means that a backend rejects a token that it has just issued.
+// errLinkRefused is returned if a backend rejects a token that it has just issued.
 var errLinkRefused = &problem.Error{
 	Code: problem.CodeAuthRequired, Message: "the backend rejected the new link", Retryable: true,
 	FixHint: "Repeat the call to link an account again.",
@@ -77,7 +77,7 @@ func authRequired(code link.Code, state account.State, opened bool) AuthRequired
 	return answer
 }
 
-// signInHint returns a sentence with the sign-in word that the page requires, or "" if it requires none.
+// signInHint returns a sentence with the sign-in word that the page requires, or "" if none is required.
 func signInHint(code link.Code) string {
 	if code.SignInWord == "" {
 		return ""
@@ -85,7 +85,7 @@ func signInHint(code link.Code) string {
 	return " The page asks for the sign-in word " + code.SignInWord + ": show it too."
 }
 
-// question returns the text that the client shows to ask the user to open the page.
+// question returns the text with which the client asks the user to open the page.
 func question(code link.Code) string {
 	text := fmt.Sprintf("Link your free account: open the page, check that it shows the code %s, sign in and approve. "+
 		"Do not approve if the code differs.", code.UserCode)
@@ -95,8 +95,8 @@ func question(code link.Code) string {
 	return text
 }
 
-// linkedSummary reports that the link was created, what the user should know about it, and which tool was retried; an
-// empty retried means none.
+// linkedSummary reports that the link was created, what the user should know about it, and which tool was retried.
+// retried is empty if none was.
 func linkedSummary(o link.Outcome, retried string) string {
 	next := "Call createSimulatorSession again: it now uses the new token."
 	if retried != "" {

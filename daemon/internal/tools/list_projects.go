@@ -49,13 +49,13 @@ func (t listProjects) run(ctx context.Context, c call, args listProjectsArgs) (a
 		if err != nil {
 			return nil, err
 		}
-		current, _ := t.sessions.Project(ctx, "", c.who) // an unreadable manifest must not prevent listing
+		current, _ := t.sessions.Project(ctx, "", c.who) // list projects even if the manifest is unreadable
 		return projectsAnswer{Status: "ok", Projects: tidyProjects(list), CurrentProject: current,
 			Summary: describeProjects(list, current)}, nil
 	})
 }
 
-// tidyProjects replaces nil lists and maps with empty ones, which are easier for agents to read than null.
+// tidyProjects replaces nil lists and maps with empty ones, which agents read more easily than null.
 func tidyProjects(list []backendapi.Project) []backendapi.Project {
 	for i := range list {
 		list[i].Platforms = orEmpty(list[i].Platforms)

@@ -9,11 +9,11 @@ import (
 	"github.com/service-dev/service/daemon/internal/link"
 )
 
-// heartbeat is the interval between progress reports of a waiting call if there are no events. A backend may request
-// long poll intervals.
+// heartbeat is the interval between progress reports of a waiting call without other events. It is needed because a
+// backend may request long poll intervals.
 const heartbeat = 10 * time.Second
 
-// progress reports the progress of a wait in seconds. The number only grows, as MCP requires.
+// progress reports the progress of a wait in seconds. The reported number only increases, as MCP requires.
 type progress struct {
 	io    IO
 	total time.Duration

@@ -19,14 +19,14 @@ func (r *recent[V]) get(key string) V {
 	return r.values[key]
 }
 
-// set sets the value of a key. If there are too many keys, it removes the one that was set first.
+// set sets the value of a key. If there are too many keys, it removes the key that was set first.
 func (r *recent[V]) set(key string, value V) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.setLocked(key, value)
 }
 
-// getOrSet returns the value of a key. If there is none, it sets value, and added is true.
+// getOrSet returns the value of a key. If the key has none, getOrSet sets value, and added is true.
 func (r *recent[V]) getOrSet(key string, value V) (current V, added bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -24,7 +24,7 @@ type Scenarios interface {
 	Record(ctx context.Context, req scenario.RecordRequest) (scenario.Recording, error)
 	Run(ctx context.Context, req scenario.Request) (scenario.Report, error)
 	RunSteps(ctx context.Context, req scenario.StepsRequest) (scenario.StepsReport, error)
-	// Note stores a fact that leaves no row in the event log, for a later recording.
+	// Note stores a fact for a later recording that is not in the event log.
 	Note(ctx context.Context, target backend.Target, id string, step file.Step, row, at int64)
 }
 
@@ -111,8 +111,8 @@ func (t recordSession) run(ctx context.Context, c call, args recordSessionArgs) 
 	})
 }
 
-// recordingDir returns the path of a directory that a recording may be written to: it is missing or empty, or
-// contains only a recording.
+// recordingDir returns the path of a directory to which a recording may be written. The directory must be missing or
+// empty, or contain only a recording.
 func recordingDir(ctx context.Context, who caller.Caller, files clientio.Files, path string) (string, error) {
 	if path == "" {
 		return "", missing("dir", "Pass the recording's folder, e.g. glasses/main.")

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Records gives the tools access to the account's projects and their records.
+// Records provides access to the account's projects and their records.
 type Records interface {
 	// Projects lists the account's projects, sorted by app id.
 	Projects(ctx context.Context, target backend.Target) ([]backendapi.Project, error)
@@ -38,14 +38,14 @@ type Records interface {
 	MintProjectKey(ctx context.Context, target backend.Target, project, name string) (backend.ProjectKey, error)
 }
 
-// records passes calls about a project's records through the gate and adds the next step to refusals.
+// records sends calls about a project's records through the gate and adds the next step to refusals.
 type records struct {
 	gate     *gate
 	sessions Sessions
 	source   Records
 }
 
-// recordArgs are the arguments of every tool for records.
+// recordArgs are the arguments shared by all tools for records.
 type recordArgs struct {
 	projectArg
 	linkArg
@@ -54,9 +54,9 @@ type recordArgs struct {
 // recordCall identifies the record of a call.
 type recordCall struct {
 	recordArgs
-	// reads is the name of the tool that returns the record's version; empty for records without a version.
+	// reads is the tool that returns the record's version; empty for records without a version.
 	reads string
-	// missing is the next step for a not_found error; empty if only the project can be missing.
+	// missing is the next step after a not_found error; empty if only the project can be missing.
 	missing string
 }
 
@@ -64,7 +64,7 @@ type recordCall struct {
 type recordWork func(ctx context.Context, target backend.Target, project string) (any, error)
 
 // unnamedProject is the project in requests from a caller without a link whose directory has no project. The backend
-// refuses these requests with a code before it looks up the project.
+// refuses such a request with a code before it looks up the project.
 const unnamedProject = "app.local.unnamed"
 
 func (r records) run(ctx context.Context, c call, about recordCall, do recordWork) (any, error) {
@@ -93,10 +93,10 @@ func noProject() error {
 		"Call listProjects and pass one of its projects, or call from the project's folder.")
 }
 
-// refusal adds the next step to a refusal, because the backend does not know the tools.
+// refusal adds the next step to a refusal, because the backend does not know the names of the tools.
 func (about recordCall) refusal(err error, project string) error {
 	p := problem.From(err)
-	if p == nil || p.Code == problem.CodeAuthRequired { // which may contain a device code
+	if p == nil || p.Code == problem.CodeAuthRequired { // err may contain a device code
 		return err
 	}
 	told := *p
@@ -106,7 +106,7 @@ func (about recordCall) refusal(err error, project string) error {
 		told.FixHint = cmp.Or(about.missing, "Call listProjects for the projects of the linked account; "+
 			"createSimulatorSession and generateConnectionModule create a new one.")
 	case problem.CodeVersionConflict:
-		told.Retryable = false // the same call cannot succeed: it needs the current version
+		told.Retryable = false // the call needs the current version, so repeating it cannot succeed
 		told.FixHint = fmt.Sprintf("Call %s again, see what somebody else changed, and repeat the change with the "+
 			"version that it returns.", about.reads)
 	case problem.CodePermissionDenied:
@@ -129,7 +129,7 @@ func deniedMessage(p *problem.Error, project string) string {
 		levelWord(p.Needed))
 }
 
-// deniedHint keeps the backend's own hint, which contains the address of the page for changing grants.
+// deniedHint returns a hint that includes the backend's own hint, with the address of the page for changing grants.
 func deniedHint(p *problem.Error) string {
 	return "Do not try another way. " + cmp.Or(p.FixHint,
 		"Ask the account's owner to allow this to agents at /account/mcp-access of the dashboard, then repeat the call.")
@@ -154,7 +154,7 @@ var levelWords = map[string]string{
 // recordErrors adds the error properties for records.
 var recordErrors = alsoErrors("capability", "field", "needed", "granted", "currentVersion")
 
-// onRecord makes a request about a record; answer converts the reply.
+// onRecord makes a request about a record. answer converts the reply.
 func onRecord[T any](
 	ctx context.Context, r records, c call, about recordCall,
 	request func(context.Context, backend.Target, string) (T, error), answer func(T) any,
@@ -162,8 +162,8 @@ func onRecord[T any](
 	return r.run(ctx, c, about, answering(request, answer))
 }
 
-// readRecord returns the definition of a tool that reads one of a project's records by calling request, a method of
-// Records. answer converts the reply, and options complete the schema of the answer.
+// readRecord returns the definition of a tool that reads one of a project's records. request is a method of Records,
+// answer converts the reply, and options complete the schema of the answer.
 func readRecord[T, A any](
 	r records, name, title string, request func(Records, context.Context, backend.Target, string) (T, error),
 	answer func(T) A, options ...option,
@@ -180,7 +180,7 @@ func readRecord[T, A any](
 	})
 }
 
-// recordChanger defines a tool that changes a record of a project; options complete the schema of the answer A.
+// recordChanger defines a tool that changes a record of a project. options complete the schema of the answer A.
 func recordChanger[A any](name, title string, options ...option) Tool {
 	return Tool{
 		Name: name, Title: title, NeedsAccount: true, Annotations: Annotations{OpenWorld: true},
@@ -188,7 +188,7 @@ func recordChanger[A any](name, title string, options ...option) Tool {
 	}
 }
 
-// recordChange changes some fields of the version that the agent has read.
+// recordChange changes fields of the record version that the agent has read.
 type recordChange struct {
 	recordCall
 	version int64
@@ -223,14 +223,14 @@ func newChange(args recordArgs, reads string, version *integer, to any) (recordC
 	return change, nil
 }
 
-// changed is the outcome of a change; Fields is empty if the record already had these values.
+// changed is the outcome of a change. Fields is empty if the record already had these values.
 type changed struct {
 	Status string   `json:"status" jsonschema:"unchanged: it already had these values."`
 	Fields []string `json:"changed" jsonschema:"The fields whose values changed; only these are returned."`
 }
 
-// outcome compares the record's version with the version before the change. differ are the fields that the backend
-// reports as changed. If it reports none, every field of the call is taken to have changed.
+// outcome compares the record's version with the version before the change. differ lists the fields that the backend
+// reports as changed. If it is empty, every field of the call is assumed to have changed.
 func (c recordChange) outcome(version int64, differ []string) (outcome changed, words string) {
 	if version == c.version {
 		return changed{"unchanged", []string{}}, "Nothing changed: it already had these values. "
@@ -261,7 +261,7 @@ func copyFields(answer, record any, names []string) {
 	}
 }
 
-// orNot returns an optional text, or the text none if it is nil or empty.
+// orNot returns an optional text, or none if the text is nil or empty.
 func orNot(s *string, none string) string {
 	if s == nil || *s == "" {
 		return none
@@ -269,7 +269,7 @@ func orNot(s *string, none string) string {
 	return *s
 }
 
-// listed joins the first most words and adds the number of omitted ones.
+// listed joins the first most words and appends the number of omitted ones.
 func listed(words []string, most int) string {
 	if len(words) <= most {
 		return strings.Join(words, ", ")

@@ -10,11 +10,11 @@ import (
 	"github.com/service-dev/service/daemon/internal/scenario"
 )
 
-// maxReplay is the maximum size of the answer of replaySession, in bytes, without the pictures of a film and the list
-// of all steps. The answer reports how much was omitted.
+// maxReplay is the maximum size of the answer of replaySession in bytes, without a film's pictures and the list of all
+// steps. The answer reports how much was omitted.
 const maxReplay = 4096
 
-// replayAnswerOf returns the answer for a run. It lists the steps that did not pass, or all if requested.
+// replayAnswerOf returns the answer for a run. It lists the steps that did not pass, or all steps if requested.
 func replayAnswerOf(id string, r scenario.Report, allSteps bool) replayAnswer {
 	answer := replayAnswer{Status: "done", SessionID: id, Report: r, Summary: reportWords(r)}
 	if allSteps {
@@ -27,14 +27,14 @@ func replayAnswerOf(id string, r scenario.Report, allSteps bool) replayAnswer {
 	return answer
 }
 
-// cut omits the last entries until the answer is shorter than most bytes.
+// cut omits the last entries until the answer is at most most bytes long.
 func (a *replayAnswer) cut(most int) {
-	const enough = 40 // steps; more never fit into an answer
+	const enough = 40 // more steps never fit into an answer
 	a.cutSteps(enough)
 	a.MoreDiffs = maps.Clone(a.MoreDiffs)
 	for a.size() >= most {
 		switch {
-		case a.cutPictures(): // the differences contain their paths too
+		case a.cutPictures(): // differences also contain the paths of their pictures
 		case len(a.Steps) > max(len(a.Diffs), 1):
 			a.cutSteps(len(a.Steps) - 1)
 		case len(a.Diffs) > 1:
@@ -45,7 +45,7 @@ func (a *replayAnswer) cut(most int) {
 	}
 }
 
-// size returns the length of the answer without the pictures of a film.
+// size returns the length of the answer in bytes, without the pictures of a film.
 func (a *replayAnswer) size() int {
 	rest := *a
 	rest.Frames = nil
@@ -100,7 +100,7 @@ func reportWords(r scenario.Report) string {
 	case len(r.Diffs) > 0:
 		first = fmt.Sprintf("First divergence in %s. ", diffWords(r.Diffs[0])) + first
 	}
-	for _, missing := range r.MissingFonts { // first, because differences may result from it
+	for _, missing := range r.MissingFonts { // missing fonts come first, because they may cause differences
 		first = strings.ToUpper(missing[:1]) + missing[1:] + ". " + first
 	}
 	if r.AppLeft != "" {
@@ -121,7 +121,7 @@ func reportWords(r scenario.Report) string {
 	return words + fmt.Sprintf(", %d differences.", count)
 }
 
-// diffWords describes a difference and its location.
+// diffWords describes a difference and where it is.
 func diffWords(d scenario.Diff) string {
 	words := fmt.Sprintf("step %d at %d ms: %s", d.Step, d.AtMs, d.Message)
 	if d.Count > 1 {

@@ -95,7 +95,8 @@ func (t replaySession) replay(ctx context.Context, io IO, req scenario.Request, 
 	return replayAnswerOf(req.SessionID, report, allSteps), nil
 }
 
-// runQuietly runs steps with progress. If the client did not request progress, the run is limited to replayQuiet.
+// runQuietly runs steps and reports progress. If the client did not request progress, the run is limited to
+// replayQuiet.
 func runQuietly[Q, R any](
 	ctx context.Context, io IO, doing string, run func(context.Context, Q) (R, error), req Q,
 ) (report R, err error) {
@@ -113,8 +114,8 @@ func runQuietly[Q, R any](
 	return report, err
 }
 
-// scenarioFile returns the path of the scenario that the agent passed: the file itself, or the directory that contains
-// it.
+// scenarioFile returns the path of the scenario that the agent passed, either as a file or as the directory that
+// contains it.
 func scenarioFile(ctx context.Context, who caller.Caller, path string) (string, error) {
 	const hint = "Pass the file that recordSession returned, or the path of a scenario."
 	if path == "" {
@@ -139,8 +140,7 @@ func scenarioFile(ctx context.Context, who caller.Caller, path string) (string, 
 	return full, nil
 }
 
-// artifactsDir returns the path of a directory that does not exist or is empty, or "" if none was
-// requested.
+// artifactsDir returns the path of a directory that is missing or empty, or "" if none was requested.
 func artifactsDir(ctx context.Context, who caller.Caller, path string) (string, error) {
 	if path == "" {
 		return "", nil

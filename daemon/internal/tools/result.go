@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// invalid returns an error about arguments.
+// invalid returns the error for invalid arguments.
 func invalid(message, hint string) error {
 	return &problem.Error{Code: problem.CodeInvalidRequest, Message: message, FixHint: hint}
 }
@@ -21,7 +21,7 @@ func missing(argument, hint string) error {
 	return invalid(fmt.Sprintf("argument %q is missing", argument), hint)
 }
 
-// outcome is implemented by answers that are neither a plain success nor an error.
+// outcome is implemented by answers that are neither plain successes nor errors.
 type outcome interface{ outcome() string }
 
 // illustrated is implemented by answers with pictures.
@@ -50,8 +50,7 @@ func resultOf(out any, err error) Result {
 	return result
 }
 
-// maxErrorText is the maximum length of message and fixHint in bytes. They are limited because they may quote the
-// caller's text.
+// maxErrorText is the maximum length of message and fixHint in bytes. Both may quote the caller's text.
 const maxErrorText = 600
 
 func failure(e *problem.Error) Result {
@@ -79,7 +78,7 @@ func errorOf(err error) *problem.Error {
 		FixHint: "Check the daemon's log (servicectl daemon logs)."}
 }
 
-// hintOf returns the next step for a problem without one.
+// hintOf returns the next step after a problem without a fix hint.
 func hintOf(p *problem.Error) string {
 	general := "Change the call as described in the message; repeating it unchanged does not help."
 	if p.Retryable {
@@ -91,7 +90,7 @@ func hintOf(p *problem.Error) string {
 // stamp formats a time as RFC 3339 in UTC.
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// stampOrNull returns nil, which is null in JSON, for the zero time.
+// stampOrNull formats a time, or returns nil for the zero time, which is null in JSON.
 func stampOrNull(t time.Time) *string {
 	if t.IsZero() {
 		return nil
@@ -99,7 +98,7 @@ func stampOrNull(t time.Time) *string {
 	return new(stamp(t))
 }
 
-// stampOf returns nil for nil.
+// stampOf formats a time, or returns nil for nil.
 func stampOf(t *time.Time) *string {
 	if t == nil {
 		return nil

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 )
 
-// maxRetries is the number of retried calls that are remembered.
+// maxRetries is the number of remembered calls.
 const maxRetries = 16
 
-// retries caches the answers of calls that were repeated after a device code was approved. A call is repeated once,
-// and all waiters for the same code get its answer.
+// retries caches the answers of calls that were repeated after a device code was approved. A call is repeated once, and
+// all waiters for the code get its answer.
 type retries struct{ byCode *recent[*retry] }
 
 func newRetries() *retries { return &retries{newRecent[*retry](maxRetries)} }
@@ -23,7 +23,7 @@ type retry struct {
 
 var null = json.RawMessage("null")
 
-// of returns the answer for a code. The first caller computes it with run; the others wait for it until ctx is done.
+// of returns the answer for a code. The first caller computes it with run. Other callers wait for it until ctx ends.
 func (r *retries) of(ctx context.Context, code string,
 	run func() (tool string, answer json.RawMessage)) (string, json.RawMessage) {
 	entry, first := r.byCode.getOrSet(code, &retry{done: make(chan struct{})})

@@ -46,7 +46,7 @@ type runStepsAnswer struct {
 
 func (a runStepsAnswer) images() []Image { return a.shown }
 
-// maxAgentSteps is the maximum length of a list of steps written by an agent; a file may contain more.
+// maxAgentSteps is the maximum number of steps that an agent passes. A file may contain more.
 const maxAgentSteps = 200
 
 func (t runSteps) definition() definition {
@@ -78,7 +78,7 @@ func (t runSteps) run(ctx context.Context, c call, args runStepsArgs) (any, erro
 	})
 }
 
-// requestOf reads the steps from a call.
+// requestOf returns the request for the steps of a call.
 func (t runSteps) requestOf(ctx context.Context, c call, args runStepsArgs) (scenario.StepsRequest, error) {
 	req := scenario.StepsRequest{Files: clientio.FilesOf(c.who), Dir: c.who.Cwd}
 	inline := len(args.Steps) > 0 && string(args.Steps) != "null"
@@ -104,7 +104,7 @@ func (t runSteps) requestOf(ctx context.Context, c call, args runStepsArgs) (sce
 	return req, err
 }
 
-// stepsError returns the error shown to an agent for steps that cannot be run.
+// stepsError returns the agent's error for steps that cannot be run.
 func stepsError(err error) error {
 	var refused *steps.Error
 	if !errors.As(err, &refused) {

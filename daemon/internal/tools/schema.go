@@ -12,11 +12,11 @@ import (
 )
 
 // schema is a JSON Schema 2020-12 with the keywords that the tools use. Schemas are inferred from the structs of a
-// tool's arguments and answer: the jsonschema tag of a field is its description, the format tag its format. Options
-// add keywords that have no tag, and descriptions that do not fit on a line.
+// tool's arguments and answer. The jsonschema tag of a field is its description, and the format tag its format. Options
+// add keywords without a tag, and descriptions that do not fit on a line.
 //
-// github.com/google/jsonschema-go reads the same tag, but takes more than ten times as long, which would slow every
-// start of the daemon. It also allows null through a list of types, which some clients reject.
+// The package github.com/google/jsonschema-go reads the same tag, but is more than ten times slower, which would delay
+// every start of the daemon. It also represents null by a list of types, which some clients reject.
 type schema struct {
 	Type, Format, Pattern, Description               string
 	Enum, Required                                   []string
@@ -29,7 +29,7 @@ type schema struct {
 	Closed                                           bool // no other properties are allowed
 }
 
-// properties keeps the order of the struct's fields, which is the order that agents read them.
+// properties keeps the order of the struct's fields, in which agents read them.
 type properties []property
 
 type property struct {
@@ -37,8 +37,7 @@ type property struct {
 	*schema
 }
 
-// appendTo appends the schema as JSON. With encoding/json, each inner schema would be parsed again at every level
-// around it.
+// appendTo appends the schema as JSON. encoding/json would parse each inner schema again at every level around it.
 func (s *schema) appendTo(out []byte) []byte {
 	out = append(out, '{')
 	add := func(keyword string, present bool, value any) {
@@ -109,12 +108,12 @@ func (p properties) find(name string) *schema {
 	return nil
 }
 
-// rawOf is an argument with the schema of T that the tool decodes later.
+// rawOf is an argument with the schema of T, which the tool decodes later.
 type rawOf[T any] struct{ json.RawMessage }
 
 func (rawOf[T]) shape() reflect.Type { return reflect.TypeFor[T]() }
 
-// infer returns the schema of the values that t is marshalled into. A pointer may be null unless nil is omitted.
+// infer returns the schema of the values into which t is marshalled. A pointer may be null unless nil is omitted.
 func infer(t reflect.Type) *schema {
 	switch t {
 	case reflect.TypeFor[json.RawMessage](), reflect.TypeFor[glasses.Node]():
@@ -197,8 +196,8 @@ func (s *schema) describeShared() {
 	}
 }
 
-// argumentsOf returns the schema of the arguments A: a closed object. It does not specify a dialect, because MCP
-// defines schemas as JSON Schema 2020-12.
+// argumentsOf returns the schema of the arguments A, which is a closed object. It does not specify a dialect, because
+// MCP defines schemas as JSON Schema 2020-12.
 func argumentsOf[A any](options ...option) json.RawMessage {
 	root := infer(reflect.TypeFor[A]())
 	for _, p := range root.Properties {
@@ -211,7 +210,7 @@ func argumentsOf[A any](options ...option) json.RawMessage {
 	return root.appendTo(nil)
 }
 
-// answersOf returns the single schema for all answers of a tool: its successes, with the fields of T, and its errors.
+// answersOf returns the schema for all answers of a tool: successes, which have the fields of T, and errors.
 func answersOf[T any](options ...option) json.RawMessage {
 	root := infer(reflect.TypeFor[T]())
 	always, _ := errorFields()
@@ -224,15 +223,15 @@ func answersOf[T any](options ...option) json.RawMessage {
 	return root.appendTo(nil)
 }
 
-// gatedAnswersOf is like answersOf, but for a tool that may answer auth_required. status lists the other values of that
-// field.
+// gatedAnswersOf is like answersOf, for a tool that may answer auth_required. status lists the other values of the
+// field status.
 func gatedAnswersOf[T any](status []string, options ...option) json.RawMessage {
 	status = append([]string{statusAuthRequired}, status...)
 	return answersOf[T](required("status", "summary"), on("status", oneOf(status...)),
 		with(options...), func(root *schema) { root.addAll(authFields()) })
 }
 
-// errorFields returns the properties that every error has, and the properties that only some errors have.
+// errorFields returns the properties that every error has and the properties that only some errors have.
 var errorFields = sync.OnceValues(func() (always, some properties) {
 	t := reflect.TypeFor[problem.Error]()
 	list := inferFields(t)

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// shownDepth is the number of property levels in a compact schema: only the answer's own properties.
+// shownDepth is the number of property levels in a compact schema. Only the answer's own properties are shown.
 const shownDepth = 1
 
-// Compact returns an output schema for the list of tools. Clients validate answers with it and do not show it to a
-// model. It therefore contains only properties and types. It omits the fields of errors, of auth_required and of the
-// notice, which every tool has. Every answer that matches the full schema matches it too.
+// Compact returns an output schema for the list of tools. Clients use it to validate answers and do not show it to a
+// model. It therefore contains only properties and types. It omits the fields of errors, auth_required and the notice,
+// which every tool has. Every answer that matches the full schema also matches this one.
 func Compact(schema json.RawMessage) json.RawMessage {
 	var whole map[string]any
 	if json.Unmarshal(schema, &whole) != nil {
@@ -29,7 +29,7 @@ func Compact(schema json.RawMessage) json.RawMessage {
 	return data
 }
 
-// commonFields returns the properties of errors, of auth_required and of the notice.
+// commonFields returns the properties of errors, auth_required and the notice.
 func commonFields() []string {
 	var names []string
 	always, some := errorFields()
@@ -43,7 +43,7 @@ func commonFields() []string {
 var leftOut = []string{"description", "format", "pattern", "enum", "default", "minimum", "maximum", "minLength",
 	"maxLength", "maxItems", "required"}
 
-// bare removes the keywords in leftOut from a schema, and the properties of objects below depth.
+// bare removes from a schema the keywords in leftOut and the properties of objects below depth.
 func bare(schema any, depth int) any {
 	switch s := schema.(type) {
 	case []any:

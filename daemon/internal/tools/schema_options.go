@@ -2,11 +2,11 @@ package tools
 
 import "strings"
 
-// option adds to an inferred schema what its struct cannot express.
+// option completes an inferred schema with details that its struct cannot express.
 type option func(root *schema)
 
-// on sets keywords of a property. A path such as "credentials.hint" leads through lists and through values that may be
-// null. on panics if the path leads to an unknown property, because that is a mistake in this package.
+// on sets keywords of a property. A path such as "credentials.hint" leads through lists and values that may be null. on
+// panics if the path contains an unknown property, because that is a programming error.
 func on(path string, set ...func(*schema)) option {
 	return func(s *schema) {
 		for name := range strings.SplitSeq(path, ".") {
@@ -46,7 +46,7 @@ func (s *schema) addAll(list properties) {
 	}
 }
 
-// required sets the required arguments of a call, or the properties of every successful answer.
+// required sets the required arguments of a call, or the properties that every successful answer has.
 func required(names ...string) option {
 	return func(root *schema) { mustHave(names...)(root) }
 }
@@ -83,7 +83,7 @@ func notEmpty(s *schema) { s.MinLength = new(1) }
 
 func upTo(n int) func(*schema) { return func(s *schema) { s.MaxLength = &n } }
 
-// maxItems sets the maximum number of items to what a connection page may contain.
+// maxItems sets the maximum number of items to the limit of a connection page.
 func maxItems(s *schema) { s.MaxItems = new(20) }
 
 // mustHave sets the required properties of an object.
@@ -99,7 +99,7 @@ func mustHave(names ...string) func(*schema) {
 	}
 }
 
-// closed forbids other properties than the declared ones.
+// closed forbids properties that are not declared.
 func closed(s *schema) { s.Closed = true }
 
 // listOfObjects sets the schema of a list that is decoded later.

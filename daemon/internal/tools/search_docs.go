@@ -56,7 +56,7 @@ func (t searchDocs) run(_ context.Context, c call, args searchDocsArgs) (any, er
 		return nil, invalid(fmt.Sprintf("no passage has the id %q", args.Query),
 			fmt.Sprintf("Pass the nearest id, %q; to search, ask in words.", nearest))
 	}
-	limit := 0 // as many passages of a requested page as fit, or DefaultLimit for a search
+	limit := 0 // for a page, as many passages as fit; for a search, DefaultLimit
 	if args.Limit != nil {
 		limit = int(clamp(args.Limit, search.DefaultLimit, 1, search.MaxLimit))
 	}

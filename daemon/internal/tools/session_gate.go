@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// sessionGate finds the session of a call. Local sessions need no account; for browser sessions the call passes through
-// the gate.
+// sessionGate finds the session of a call. Local sessions need no account. Calls about browser sessions go through the
+// gate.
 type sessionGate struct {
 	gate     *gate
 	sessions Sessions
@@ -21,7 +21,7 @@ type sessionGate struct {
 // sessionWork is the part of a tool that handles a session.
 type sessionWork func(ctx context.Context, target backend.Target, id string) (any, error)
 
-// answering returns a function that makes a request about a session or a project; answer converts the reply.
+// answering returns a function that makes a request about a session or a project. answer converts the reply.
 func answering[T any](
 	request func(context.Context, backend.Target, string) (T, error), answer func(T) any,
 ) func(context.Context, backend.Target, string) (any, error) {
@@ -35,8 +35,8 @@ func answering[T any](
 }
 
 // onSession runs work on the session with this ID. Without an ID, it uses the session that the caller's directory used
-// most recently. If there is none, it uses the most recently used open session of any directory, restricted to the
-// directory's project if it has one, so that a call does not act on another app's session.
+// most recently. If there is none, it uses the most recently used open session of any directory. If the directory has a
+// project, that session must belong to the project, so that a call does not act on another app's session.
 func (r sessionGate) onSession(ctx context.Context, c call, id string, do sessionWork) (any, error) {
 	if id == "" {
 		latest, err := r.latest(ctx, c.who)
@@ -87,7 +87,7 @@ func (r sessionGate) latest(ctx context.Context, who caller.Caller) (string, err
 	return latest.SessionID, nil
 }
 
-// isAuth reports whether the backend refused the account. There are then no browser sessions to list.
+// isAuth reports whether the backend refused the account. In that case there are no browser sessions to list.
 func isAuth(err error) bool {
 	p := problem.From(err)
 	return p != nil && p.Code == problem.CodeAuthRequired
@@ -101,8 +101,8 @@ func noSession() error {
 	}
 }
 
-// mark stores the last row of a session's log before an injection, from which waitForEvent starts. An unreadable log
-// does not make the call fail.
+// mark stores the last row of a session's log before an injection. waitForEvent starts there. The call succeeds even if
+// the log is unreadable.
 func (r sessionGate) mark(ctx context.Context, target backend.Target, id string) int64 {
 	s, err := r.sessions.Get(ctx, target, id)
 	if err != nil {
@@ -112,5 +112,5 @@ func (r sessionGate) mark(ctx context.Context, target backend.Target, id string)
 	return s.LastSeq
 }
 
-// maxCursors is the number of sessions whose row is stored.
+// maxCursors is the number of sessions whose last row is stored.
 const maxCursors = 256

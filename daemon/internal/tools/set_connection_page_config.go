@@ -16,7 +16,7 @@ type setConnectionPageConfigArgs struct {
 	recordArgs
 	Version *integer `json:"version"`
 	backendapi.ConnectionPageChange
-	// Items are decoded later, so that unknown names in them are rejected too.
+	// Phrases is decoded later, so that unknown names in its items are also rejected.
 	Phrases *[]rawOf[backendapi.ConnectionPagePhrase] `json:"phrases"`
 	Toggles *[]rawOf[backendapi.ConnectionPageToggle] `json:"toggles"`
 }

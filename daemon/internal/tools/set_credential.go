@@ -13,7 +13,7 @@ type setCredential struct {
 	browser Browser
 }
 
-// providerPattern keeps text that is not an ID, such as a key passed by mistake, out of URLs and logs.
+// providerPattern matches provider IDs. It keeps other text, such as a key passed by mistake, out of URLs and logs.
 var providerPattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 
 type setCredentialArgs struct {

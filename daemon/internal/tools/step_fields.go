@@ -12,11 +12,11 @@ import (
 	"github.com/service-dev/service/internal/strictjson"
 )
 
-// stepFields is implemented by arguments that are the fields of one kind of step. They are decoded by the rules for
+// stepFields is implemented by arguments that are the fields of a kind of step. They are decoded by the rules for
 // steps, so that a tool and a step accept the same fields.
 type stepFields interface{ rules() strictjson.Rules }
 
-// byRules describes arguments in a tool's schema the same way as the schema for scenarios.
+// byRules describes arguments in a tool's schema as the schema for scenarios does.
 func byRules(rules strictjson.Rules) option {
 	return func(root *schema) {
 		for _, at := range slices.Sorted(maps.Keys(rules)) {
@@ -51,7 +51,7 @@ func intOf(n *int64) *int {
 	return new(int(*n))
 }
 
-// strictly returns a decoder that applies rules. It accepts null for a missing argument, because some clients send it.
+// strictly returns a decoder that applies rules. It treats null as a missing argument, because some clients send null.
 func strictly[A any](rules strictjson.Rules) func(json.RawMessage, *A) error {
 	shape := sync.OnceValue(func() *strictjson.Shape[A] {
 		s := strictjson.Of[A](rules)
@@ -68,7 +68,7 @@ func strictly[A any](rules strictjson.Rules) func(json.RawMessage, *A) error {
 	}
 }
 
-// argumentError returns the error shown to an agent for arguments that strictjson rejected.
+// argumentError returns the agent's error for arguments that strictjson rejected.
 func argumentError(err error, names []string) error {
 	var refused *strictjson.Error
 	if !errors.As(err, &refused) {
@@ -88,7 +88,7 @@ func argumentError(err error, names []string) error {
 	return invalid(message, hint)
 }
 
-// kindRules returns the rules for arguments that are the fields of a kind of step; example shows the arguments.
+// kindRules returns the rules for arguments that are the fields of a kind of step. example shows the arguments.
 func kindRules(name, example string) strictjson.Rules {
 	rules := maps.Clone(scenario.KindRules(name))
 	whole := rules[""]

@@ -29,10 +29,10 @@ type validationAnswer struct {
 	Summary          string     `json:"summary"`
 }
 
-// maxFindings is the maximum number of findings in an answer; the most severe come first.
+// maxFindings is the maximum number of findings in an answer. The most severe come first.
 const maxFindings = 100
 
-// maxUnknown is the maximum number of phrases listed in notChecked; findings lists all of them.
+// maxUnknown is the maximum number of phrases listed in notChecked. findings lists all of them.
 const maxUnknown = 10
 
 func (t validateIntegration) definition() definition {
@@ -91,7 +91,7 @@ func (t validateIntegration) run(ctx context.Context, c call, args integrationAr
 	return a, nil
 }
 
-// notChecked lists what a verdict does not cover, starting with what could not be read.
+// notChecked lists what a verdict does not cover, starting with files that could not be read.
 func notChecked(in scaffold.Inspection) []string {
 	var list []string
 	if in.Truncated {
@@ -114,8 +114,8 @@ func severityOrder(severity string) int {
 
 // misfits returns findings about content that the app showed in a local session and that does not fit the glasses.
 // Files cannot reveal such content. The session is the one most recently used from the inspected directory or, if there
-// is none, from the caller's directory. It is ignored unless it belongs to the same project. misfits reads the last
-// rows of its log.
+// is none, from the caller's directory. It must belong to the same project. misfits reads the last rows of the
+// session's log.
 func (t validateIntegration) misfits(
 	ctx context.Context, who caller.Caller, in scaffold.Inspection,
 ) []scaffold.Finding {

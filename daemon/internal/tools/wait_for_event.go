@@ -44,7 +44,7 @@ const (
 	waitDefault = 30
 	waitQuiet   = 50
 	waitLong    = 600
-	// waitStep is the maximum duration of a single wait; progress is reported between two waits.
+	// waitStep is the maximum duration of a single wait. Progress is reported between waits.
 	waitStep = 20 * time.Second
 	// waitPause is the minimum time between two waits that return no rows.
 	waitPause = time.Second
@@ -90,8 +90,8 @@ func (t waitForEvent) run(ctx context.Context, c call, args waitForEventArgs) (a
 	})
 }
 
-// noteClaim records, for a recording, that this row was seen. It ignores rows from the service, because apps do not
-// cause them.
+// noteClaim records for a recording that a row was seen. It ignores rows from the service, because apps do not cause
+// them.
 func (t waitForEvent) noteClaim(ctx context.Context, target backend.Target, id string, payload, row json.RawMessage) {
 	var e glasses.Event
 	if json.Unmarshal(row, &e) != nil || e.Sender == glasses.SenderService {

@@ -16,8 +16,8 @@ import (
 const (
 	maxPhoto     = 256 << 10 // bytes of a JPEG file
 	photoTime    = 9000      // ms, slightly less than the session waits
-	photoRounds  = 10        // of the automatic exposure, 100 ms each; guessed
-	streamRounds = 1         // between two pictures of a stream
+	photoRounds  = 10        // rounds of the automatic exposure, 100 ms each; guessed
+	streamRounds = 1         // rounds between two pictures of a stream
 	photoQuality = 90        // of a JPEG that was rotated
 	leastWidth   = 100       // frame-codebase, source/application/lua_libraries/camera.c
 	mostWidth    = 720
@@ -28,7 +28,7 @@ const (
 type camera struct {
 	asks  []device.Ask
 	file  []byte
-	next  byte // the number of the next piece
+	next  byte // number of the next piece
 	timer *driver.Timer
 }
 
@@ -65,12 +65,12 @@ func (c *camera) begin(d *Driver) {
 	}))
 }
 
-// piece adds a piece of the file: its number followed by bytes. If isEnd is set, the piece holds only the number
-// after the last one and the file is complete.
+// piece adds a piece of the file, which consists of its number and bytes. If isEnd is set, the piece contains only the
+// number after the last one, and the file is complete.
 func (c *camera) piece(d *Driver, data []byte, isEnd bool) {
 	switch {
 	case len(c.asks) == 0:
-	case data[0] == c.next-1: // twice
+	case data[0] == c.next-1: // the piece was sent twice
 	case data[0] != c.next || len(c.file)+len(data) > maxPhoto:
 		c.fail(d, "a part of the picture was lost on its way")
 	case !isEnd:

@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/glasses/driver"
 )
 
-// heard processes what boot.lua sends unprompted.
+// heard processes data that boot.lua sends without a request.
 func (d *Driver) heard(kind byte, data []byte) {
 	switch kind {
 	case saysTap, saysButton:
@@ -33,8 +33,9 @@ func (d *Driver) heard(kind byte, data []byte) {
 	}
 }
 
-// inputOf returns the input kind for a touch: the first letter of single, double, triple or long. A Frame reports
-// only single taps. A triple tap has no input kind of its own and counts as holding, like a long press of the button.
+// inputOf returns the input kind for a touch. The letters are the first ones of single, double, triple and long. A
+// Frame reports only single taps. There is no input kind for a triple tap, which counts as holding, like a long press
+// of the button.
 func inputOf(touched, letter byte) string {
 	switch {
 	case letter == 's' && touched == saysButton:
@@ -49,8 +50,8 @@ func inputOf(touched, letter byte) string {
 	return ""
 }
 
-// turned reports the gravity vector derived from the orientation of the head, in tenths of a degree. The glasses have
-// no gyroscope.
+// turned reports the gravity vector that follows from the orientation of the head. pitch and roll are in tenths of a
+// degree. The glasses have no gyroscope.
 func (d *Driver) turned(pitch, roll int16) {
 	p, r := float64(pitch)/10*math.Pi/180, float64(roll)/10*math.Pi/180
 	mg := func(v float64) int { return int(math.Round(1000 * v)) }

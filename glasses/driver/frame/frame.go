@@ -1,7 +1,7 @@
-// Package frame drives the glasses of Brilliant Labs: Frame and Halo. Their firmware runs the Lua that a client
-// sends. The driver installs the program of boot.lua in the memory of the glasses and then exchanges data with it:
-// pictures as pixels, sound, photos and the wearer's actions. No text from an app reaches the interpreter. When the
-// session ends, the interpreter is restarted, so that the owner's main.lua runs again. It has not been run on real
+// Package frame drives the glasses of Brilliant Labs, Frame and Halo. Their firmware runs Lua that a client sends. The
+// driver installs the program boot.lua in the memory of the glasses and then exchanges data with it: pictures as
+// pixels, sound, photos and the wearer's actions. Text from an app never reaches the interpreter. When the session
+// ends, the interpreter is restarted, so that the owner's main.lua runs again. The driver has not been run on real
 // glasses.
 package frame
 
@@ -25,19 +25,19 @@ type Driver struct {
 	link queue
 
 	boots int  // consecutive failed attempts
-	ready bool // whether boot.lua runs
+	ready bool // boot.lua is running
 
 	panel   panel
 	mic     microphone
 	camera  camera
 	closing bool
-	dark    bool // whether the glasses confirmed that their panel is dark, after closing
+	dark    bool // after closing, the glasses have confirmed that their panel is dark
 	left    bool
 }
 
 var _ driver.Driver = (*Driver)(nil)
 
-// NewFrame returns a driver for a Frame whose link is down, and NewHalo one for a Halo.
+// NewFrame returns a driver for a Frame whose link is down.
 func NewFrame() *Driver { return newDriver(false) }
 
 // NewHalo returns a driver for a Halo whose link is down.
@@ -49,7 +49,8 @@ func newDriver(halo bool) *Driver {
 	return d
 }
 
-// Links implements driver.Driver. The characteristics require encryption, so the computer must be paired.
+// Links implements driver.Driver. The characteristics require encryption, so the glasses must be paired with the
+// computer.
 func (d *Driver) Links() []driver.LinkSpec {
 	prefix := framePrefix
 	if d.halo {
@@ -79,7 +80,7 @@ func (d *Driver) Event(now int64, e driver.Event) {
 }
 
 func (d *Driver) connected(mtu int) {
-	mtu = cmp.Or(mtu, minMTU) // if it is less, writes fail
+	mtu = cmp.Or(mtu, minMTU) // with a smaller MTU, writes fail
 	if mtu < minMTU {
 		d.Drop(Main, problem.CodeSmallMTU, "the glasses offer an MTU that is too small for their program")
 		return
@@ -99,14 +100,14 @@ func (d *Driver) lost() {
 	d.endShow(&glasses.Error{Code: glasses.CodeNotConnected, Message: "the glasses are not connected"})
 }
 
-// forget drops all state that depends on the program running in the glasses.
+// forget drops all state that depends on the program running on the glasses.
 func (d *Driver) forget() {
 	d.ready = false
 	d.panel.sending, d.panel.shown = nil, nil
 	d.camera.fail(d, "the glasses stopped before the picture was shown")
 }
 
-// boot interrupts the program that the glasses run and installs boot.lua.
+// boot interrupts the program running on the glasses and installs boot.lua.
 func (d *Driver) boot() {
 	if d.closing {
 		return
@@ -126,8 +127,8 @@ func (d *Driver) boot() {
 	}, done: d.booted})
 }
 
-// line sends a line to the REPL, which prints number after it has run the line. If it does not print number in
-// time, the driver boots the glasses again.
+// line sends a line to the REPL, which prints number after running it. If the number is not printed in time, the driver
+// boots the glasses again.
 func (d *Driver) line(text string, number int, timeout int64, tries int) {
 	d.link.add(&packet{data: []byte(text), timeout: timeout, tries: tries, answers: func(data []byte) bool {
 		return printed(data, number)
@@ -148,7 +149,7 @@ func (d *Driver) booted(problem string) {
 	d.reconcile()
 }
 
-// receive processes a notification: data from boot.lua or text from the REPL.
+// receive processes a notification, which is data from boot.lua or text from the REPL.
 func (d *Driver) receive(data []byte) {
 	switch {
 	case d.link.answered(data) || len(data) == 0 || !d.ready:
@@ -182,8 +183,7 @@ func (d *Driver) Do(now int64, a device.Ask, img *image.NRGBA) {
 	}
 }
 
-// Close implements driver.Driver: it clears the panel and restarts the interpreter, so that the owner's main.lua
-// runs.
+// Close implements driver.Driver. It clears the panel and restarts the interpreter, so that the owner's main.lua runs.
 func (d *Driver) Close(now int64) {
 	d.Tick(now)
 	if d.closing {

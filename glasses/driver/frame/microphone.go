@@ -7,13 +7,12 @@ import (
 )
 
 const (
-	// sampleRate is the sample rate of the glasses in Hz. 16-bit sound at 16000 Hz does not fit in one notification
-	// per connection interval of 15 ms (frame-codebase, source/application/bluetooth.c) together with the other
-	// traffic.
+	// sampleRate is the sample rate of the glasses in Hz. 16-bit sound at 16000 Hz and the other traffic do not fit in
+	// one notification per connection interval of 15 ms (frame-codebase, source/application/bluetooth.c).
 	sampleRate = 8000
-	// wideMTU is the smallest MTU for which samples have 16 bits. Below it they have 8 bits.
+	// wideMTU is the smallest MTU for which samples have 16 bits. With a smaller one they have 8 bits.
 	wideMTU = 400
-	// chunkSamples is the number of samples in one AskChunk. maxSamples limits the samples waiting to be taken; the
+	// chunkSamples is the number of samples in one AskChunk. maxSamples is the maximum number of waiting samples. The
 	// oldest are dropped.
 	chunkSamples = sampleRate / 10
 	maxSamples   = 10 * chunkSamples
@@ -26,7 +25,7 @@ type microphone struct {
 	depth byte
 	pcm   []int16
 	last  int16       // the sample before pcm
-	ask   *device.Ask // waits for the next chunk
+	ask   *device.Ask // request for the next chunk, waiting for samples
 }
 
 func (m *microphone) switchOn(d *Driver, rate int) {
@@ -64,7 +63,7 @@ func (m *microphone) command(d *Driver, depth byte) {
 	}))
 }
 
-// sound adds a piece of sound: a sequence number followed by samples. 16-bit samples are little-endian.
+// sound adds a piece of sound, which consists of a sequence number and samples. 16-bit samples are little-endian.
 func (m *microphone) sound(data []byte) {
 	if !m.on {
 		return
@@ -85,7 +84,7 @@ func (m *microphone) sound(data []byte) {
 	}
 }
 
-// give answers an Ask for the next 100 ms of sound once enough samples have arrived. For 16000 Hz it inserts a sample
+// give answers an Ask for the next 100 ms of sound after enough samples have arrived. For 16000 Hz it inserts a sample
 // between every two.
 func (m *microphone) give(d *Driver) {
 	if m.ask == nil || len(m.pcm) < chunkSamples {

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Prefixes of the advertised names: the model.
+// Prefixes of the advertised names, by model.
 const (
 	framePrefix = "Frame "
 	haloPrefix  = "Halo "
@@ -18,11 +18,11 @@ var (
 	haloName  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^` + haloPrefix + `[0-9A-F]{2}$`) })
 )
 
-// PairFrame reports whether an advertised name belongs to a Frame. The name is also the name of the pair, and the
-// only link is Main.
+// PairFrame reports whether an advertised name is the name of a Frame. The pair has the same name, and its only link is
+// Main.
 func PairFrame(advertised string) (pair, link string, ok bool) { return match(frameName(), advertised) }
 
-// PairHalo is like PairFrame, for a Halo.
+// PairHalo is like PairFrame, but for a Halo.
 func PairHalo(advertised string) (pair, link string, ok bool) { return match(haloName(), advertised) }
 
 func match(name *regexp.Regexp, advertised string) (pair, link string, ok bool) {

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// maxAttempts limits the attempts to show one picture. The glasses are booted again between attempts.
+// maxAttempts is the maximum number of attempts to show a picture. The glasses are booted again between attempts.
 const maxAttempts = 2
 
 // panel is the state of the panel: the wanted picture and the shown picture.
@@ -23,7 +23,7 @@ type panel struct {
 	shown    *image.NRGBA // nil if unknown
 }
 
-// show makes img the wanted picture; nil means a dark panel.
+// show makes img the wanted picture. A nil img means a dark panel.
 func (d *Driver) show(ask int, img *image.NRGBA) {
 	if img == nil {
 		img = image.NewNRGBA(d.bounds())
@@ -70,8 +70,8 @@ func (d *Driver) Unconfirmed() string {
 	return "the glasses have not confirmed the picture yet"
 }
 
-// send queues the packets of a picture: the tiles that differ from what the panel shows, and the command to show
-// them. A Frame draws into a hidden buffer that starts dark; a Halo draws directly to the panel.
+// send queues the packets of a picture: the tiles that differ from the panel's picture, and the command to show them. A
+// Frame draws into a hidden buffer that starts dark. A Halo draws directly to the panel.
 func (d *Driver) send(img *image.NRGBA) {
 	p := &d.panel
 	p.sending = img

@@ -8,19 +8,19 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// packet is one value to write, and how to recognize its answer.
+// packet is a value to write, and a description of its answer.
 type packet struct {
 	data    []byte
 	timeout int64
-	// answers reports whether a notification is the answer. If it is nil, no answer is expected and the packet ends
-	// after timeout.
+	// answers reports whether a notification is the answer. If answers is nil, no answer is expected and the packet
+	// ends after timeout.
 	answers func(data []byte) bool
 	tries   int
-	done    func(code string) // called once, unless the queue is cleared
+	done    func(code string) // called once unless the queue is cleared
 	isData  bool              // data begins with an operation of boot.lua
 }
 
-// queue writes one packet at a time, because a Frame can buffer only one that its Lua has not received
+// queue writes one packet at a time, because a Frame can buffer only one packet until its Lua has received it
 // (frame-codebase, source/application/lua_libraries/bluetooth.c).
 type queue struct {
 	d       *Driver
@@ -28,10 +28,10 @@ type queue struct {
 	mtu     int
 	waiting []*packet
 	flight  *packet // the packet being sent; nil if there is none
-	due     bool    // whether flight must be written
-	writing bool    // whether the last write has not been reported yet
+	due     bool    // flight must be written
+	writing bool    // the last write has not been reported yet
 	tried   int
-	seq     byte // of the last data
+	seq     byte // sequence number of the last data packet
 	timer   *driver.Timer
 }
 
@@ -93,7 +93,7 @@ func (q *queue) pump() {
 	q.timer = q.d.After(q.flight.timeout, q.expired)
 }
 
-// number sets the sequence number of a data packet. Its acknowledgement repeats the number.
+// number sets the sequence number of a data packet. The packet's acknowledgement repeats the number.
 func (q *queue) number(p *packet) {
 	q.seq++
 	seq := q.seq
@@ -103,7 +103,7 @@ func (q *queue) number(p *packet) {
 	}
 }
 
-// write outputs a value if it is permitted, and reports whether it is. All writes go through it.
+// write outputs a value if it is permitted, and reports whether it is. All writes use this method.
 func (q *queue) write(data []byte) bool {
 	if !permitted(data) || len(data) > q.mtu-3 {
 		return false
@@ -145,7 +145,7 @@ func (q *queue) again(code string) {
 	q.pump()
 }
 
-// answered processes a notification that may be an answer. It reports whether a packet was waiting for it.
+// answered processes a notification that may be an answer. It reports whether a packet was waiting for that answer.
 func (q *queue) answered(data []byte) bool {
 	p := q.flight
 	if p == nil || p.answers == nil || !p.answers(data) {

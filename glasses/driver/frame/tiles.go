@@ -10,17 +10,17 @@ import (
 
 const (
 	// tileHeader is the number of bytes before the colours and pixels in the arguments of opTile: x, y, width and
-	// height of 16 bits each, the format, and the palette offset (Frame) or the number of colours (Halo).
+	// height with 16 bits each, the format, and the palette offset (Frame) or the number of colours (Halo).
 	tileHeader = 10
-	// step divides the width of every tile, so that a row consists of whole bytes in every format. Pixels are packed
-	// without gaps, and padding after the last one would be drawn below the tile.
+	// step is a divisor of the width of every tile, so that a row consists of whole bytes in every format. Pixels are
+	// packed without gaps, and padding after the last one would be drawn below the tile.
 	step = 8
 )
 
 // colour is the red, green and blue of a pixel.
 type colour [3]byte
 
-// tiler divides a picture into tiles that each fit in one packet.
+// tiler divides a picture into tiles, each of which fits in one packet.
 type tiler struct {
 	img, base *image.NRGBA // base is the picture that the panel shows; nil for a dark panel
 	room      int          // bytes in a packet
@@ -47,7 +47,7 @@ func (t *tiler) differs(x, y int) bool {
 	return at(t.img, x, y) != at(t.base, x, y)
 }
 
-// add adds tiles that cover the part r.
+// add adds tiles that cover r.
 func (t *tiler) add(r image.Rectangle) {
 	if r = t.shrink(r); r.Empty() {
 		return
@@ -62,7 +62,7 @@ func (t *tiler) add(r image.Rectangle) {
 	}
 }
 
-// shrink returns the smallest rectangle that contains all pixels of r that differ.
+// shrink returns the smallest rectangle that contains all differing pixels of r.
 func (t *tiler) shrink(r image.Rectangle) image.Rectangle {
 	var all image.Rectangle
 	for y := r.Min.Y; y < r.Max.Y; y++ {
@@ -78,7 +78,8 @@ func (t *tiler) shrink(r image.Rectangle) image.Rectangle {
 	return all
 }
 
-// format is how the pixels of a tile are encoded: total colours (0 for RGB888), and the colours of the indices.
+// format describes how the pixels of a tile are encoded. total is the number of colours (0 for RGB888), and the other
+// fields describe the colours of the indices.
 type format struct {
 	total, bits int
 	offset      int      // Frame: added to every index except 0
@@ -99,7 +100,7 @@ func (t *tiler) format(r image.Rectangle) format {
 			}
 		}
 	}
-	least := 0 // index of a Frame's palette
+	least := 0 // lowest index in a Frame's palette
 	span := len(found)
 	if !t.halo {
 		least, span = spanOf(found)
@@ -125,7 +126,7 @@ func (t *tiler) format(r image.Rectangle) format {
 }
 
 // spanOf returns the lowest index of colours other than 0, and the number of indices from there to the highest, plus
-// one for 0.
+// one for the index 0.
 func spanOf(colours []colour) (least, span int) {
 	greatest := 0
 	for _, c := range colours {
@@ -144,10 +145,10 @@ var framePalette = render.FramePalette()
 // paletteIndex returns the palette index of a colour that package render draws on a Frame.
 func paletteIndex(c colour) int { return max(slices.Index(framePalette[:], [3]byte(c)), 0) }
 
-// maxColumns limits the number of columns that a part is divided into.
+// maxColumns is the maximum number of columns into which a part is divided.
 const maxColumns = 8
 
-// divide divides a part whose pixels do not fit in one packet, so that few packets are needed.
+// divide divides a part whose pixels do not fit in one packet. It keeps the number of packets low.
 func (t *tiler) divide(r image.Rectangle, f format) (parts []image.Rectangle) {
 	bits, room := f.bits, t.room-tileHeader-3*len(f.colours)
 	if f.total == 0 { // smaller parts may have fewer colours
@@ -158,7 +159,7 @@ func (t *tiler) divide(r image.Rectangle, f format) (parts []image.Rectangle) {
 	best := 0
 	for n := 1; n <= min(units, maxColumns); n++ {
 		w := (units + n - 1) / n
-		h := room / (w * bits) // a unit has as many bytes per row as a pixel has bits
+		h := room / (w * bits) // a unit of pixels has as many bytes per row as a pixel has bits
 		if h == 0 {
 			continue
 		}

@@ -5,31 +5,30 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// job is a command to one arm: its packets, and the expected answer to the last one.
+// job is a command to one arm. It consists of its packets and the expected answer to the last one.
 type job struct {
 	packets [][]byte
 	answer  byte  // the first byte of the answer; 0 if none is expected
 	timeout int64 // ms to wait for the answer
 	tries   int
-	// check reports whether an answer with the right first byte means success; nil accepts C9 or CB as the second
-	// byte.
+	// check reports whether an answer with the expected first byte means success. If check is nil, C9 or CB as the
+	// second byte means success.
 	check func(data []byte) bool
-	// done is called once. problem is "" on success, otherwise a code of package driver.
+	// done is called once. problem is "" on success, and a code of package driver otherwise.
 	done func(problem string)
 }
 
-// arm is one of the two peripherals. It does one job at a time, because answers can be told apart only by their first
-// byte.
+// arm is one of the two peripherals. It does one job at a time, because answers differ only in their first byte.
 type arm struct {
 	d    *Driver
 	key  string
 	up   bool
 	mtu  int
-	down int64 // since when it is disconnected
+	down int64 // when it was disconnected
 
 	jobs    []*job
 	sent    int  // number of packets of the first job passed to the carrier
-	writing bool // whether the last write has not been reported yet
+	writing bool // the last write has not been reported yet
 	pausing bool
 	waiting *driver.Timer // for the answer
 	failed  string        // why the last attempt of the first job failed
@@ -39,13 +38,13 @@ type arm struct {
 
 	missed   int // consecutive heartbeats without an answer
 	beat     byte
-	beating  bool // whether a heartbeat is queued or unanswered
+	beating  bool // a heartbeat is queued or unanswered
 	battery  int  // percent; -1 if unknown
 	charging bool
 
 	shown   *picture // the picture on the panel; nil if unknown
 	sending *picture
-	gaveUp  *picture // failed; not tried again until the picture or the link changes
+	gaveUp  *picture // picture that failed; not tried again until the picture or the link changes
 }
 
 // add queues a job. An urgent job is placed before all jobs that have not started.
@@ -62,7 +61,7 @@ func (a *arm) add(j *job, urgent bool) {
 	a.pump()
 }
 
-// request queues a command of one packet whose answer begins with the same byte.
+// request queues a command that consists of one packet and whose answer begins with the same byte.
 func (a *arm) request(data []byte, check func([]byte) bool, done func(problem string)) {
 	a.add(&job{packets: [][]byte{data}, answer: data[0], timeout: answerTimeout, tries: maxTries, check: check,
 		done: done},
@@ -101,7 +100,7 @@ func (a *arm) written(problem string) {
 		return
 	}
 	a.writing = false
-	if len(a.jobs) == 0 { // it was answered before the carrier reported the write
+	if len(a.jobs) == 0 { // the answer arrived before the carrier reported the write
 		return
 	}
 	if problem != "" {
@@ -153,7 +152,7 @@ func (a *arm) answered(data []byte) bool {
 	return true
 }
 
-// isAccepted reports whether the second byte of an answer has one of the two values that mean success.
+// isAccepted reports whether the second byte of an answer has a value that means success.
 func isAccepted(data []byte) bool {
 	return len(data) > 1 && (data[1] == answerOK || data[1] == answerContinue)
 }
@@ -182,7 +181,7 @@ func (a *arm) lost() {
 	}
 }
 
-// abandonPictures ends a transfer after the packet being sent, and drops the jobs behind it.
+// abandonPictures ends a transfer after the packet being sent and drops the jobs behind it.
 func (a *arm) abandonPictures() {
 	if len(a.jobs) == 0 || a.sending == nil || a.sending.isDark() {
 		return

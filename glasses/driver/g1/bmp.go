@@ -7,13 +7,13 @@ import (
 	"github.com/service-dev/service/glasses/driver"
 )
 
-// bmpHeader is the length in bytes of the header of a file with one bit per pixel, including the palette.
+// bmpHeader is the length of the header of a file with one bit per pixel, including the palette, in bytes.
 const bmpHeader = 14 + 40 + 8
 
-// encodeBMP returns a picture as the BMP file that the glasses expect: one bit per pixel, bottom row first, palette
-// black and white. Every pixel that is not black is lit. The vendor's own documents disagree about the panel:
-// according to the palette of their pictures, pixels of colour 1 are lit. EvenDemoApp gives 136 rows, but one of its
-// two pictures has 135.
+// encodeBMP returns a picture as the BMP file that the glasses expect: one bit per pixel, bottom row first, with a
+// black and white palette. Every pixel that is not black is lit. The vendor's documents disagree about the panel.
+// According to the palette of their pictures, pixels of colour 1 are lit. EvenDemoApp specifies 136 rows, but one of
+// its two pictures has 135.
 func encodeBMP(img *image.NRGBA, p driver.Panel) []byte {
 	width, rows := img.Rect.Dx(), img.Rect.Dy()
 	if p.Rows > 0 {

@@ -7,15 +7,15 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// Second byte of an opEvent. Unless another source is named, the values are from the notes in AGiXT/mobile and from
-// MentraOS (G1.kt).
+// Values of the second byte of an opEvent. Unless a value names another source, it is from the notes in AGiXT/mobile
+// and from MentraOS (G1.kt).
 const (
 	eventDoubleTap    = 0x00 // EvenDemoApp, README.md; the glasses also close their picture
 	eventTap          = 0x01 // EvenDemoApp, README.md
 	eventSilentOn     = 0x04 // a triple tap
 	eventSilentOff    = 0x05
-	eventWorn         = 0x06 // the sources disagree: worn, or taken from the case
-	eventTakenOff     = 0x07 // the sources disagree: taken off, or taken from the case
+	eventWorn         = 0x06 // sources disagree: worn, or taken from the case
+	eventTakenOff     = 0x07 // sources disagree: taken off, or taken from the case
 	eventCaseOpen     = 0x08 // in the case, its lid open
 	eventCharging     = 0x09
 	eventCaseClosed   = 0x0B // in the case, its lid closed
@@ -25,7 +25,8 @@ const (
 	eventDoubleTapped = 0x20 // a double tap that is configured to translate or transcribe
 )
 
-// receive processes a notification. It ignores unknown messages, because the firmware sends more than are documented.
+// receive processes a notification. It ignores unknown messages, because the firmware sends more messages than are
+// documented.
 func (d *Driver) receive(a *arm, data []byte) {
 	switch {
 	case len(data) == 0 || !a.up:
@@ -84,7 +85,7 @@ func (d *Driver) input(a *arm, kind string) {
 	d.Sense(glasses.SimInput, glasses.Input{Kind: kind, Side: a.key})
 }
 
-// leaveCase records that the glasses are in use, which no event reports reliably.
+// leaveCase records that the glasses are in use. No event reports this reliably.
 func (d *Driver) leaveCase() {
 	if d.inCase {
 		d.worn(true)
@@ -97,7 +98,7 @@ func (d *Driver) worn(worn bool) {
 	d.reconcile()
 }
 
-// maxText limits a text from the glasses, in bytes.
+// maxText is the maximum length of a text from the glasses, in bytes.
 const maxText = 100
 
 // printable returns the leading printable ASCII characters of a text from the glasses.

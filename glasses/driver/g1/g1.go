@@ -1,7 +1,7 @@
-// Package g1 drives Even Realities G1 glasses: two arms, each a Bluetooth LE peripheral with the Nordic UART service.
-// Pictures are sent to both arms as BMP files, so the wearer sees the pixels of package render; text in the glasses'
-// own font is not used. The byte values are from the vendor's public EvenDemoApp; values from other sources are
-// marked where they are used. It has not been run on a pair of real glasses.
+// Package g1 drives Even Realities G1 glasses, which consist of two arms. Each arm is a Bluetooth LE peripheral with
+// the Nordic UART service. Pictures are sent to both arms as BMP files, so the wearer sees the pixels of package
+// render. Text in the glasses' own font is not used. The byte values are from the vendor's public EvenDemoApp; values
+// from other sources are marked where they are used. The driver has not been run on real glasses.
 package g1
 
 import (
@@ -34,15 +34,15 @@ type Driver struct {
 	panel driver.Panel
 	arms  [2]*arm // left, right
 
-	want     *picture // what the panel should show; nil until the first Ask
+	want     *picture // picture that the panel should show; nil until the first Ask
 	ask      int      // the unanswered Ask for want; 0 if there is none
 	asked    int64    // time of the Ask
 	deadline *driver.Timer
-	silent   bool // the wearer switched silent mode on
+	silent   bool // the wearer has switched silent mode on
 	menu     bool // the glasses show their own dashboard
 	inCase   bool
 	mic      microphone
-	beating  bool // whether beat is running
+	beating  bool // beat is running
 	beats    int
 	closing  bool
 }
@@ -76,7 +76,7 @@ func (d *Driver) arm(key string) *arm {
 	return nil
 }
 
-// write outputs a packet if it is permitted, and reports whether it is. All packets go through it.
+// write outputs a packet if it is permitted, and reports whether it is. All packets use this method.
 func (d *Driver) write(a *arm, data []byte) bool {
 	if !permitted(data) || len(data) > a.mtu-3 {
 		return false
@@ -107,7 +107,7 @@ func (d *Driver) Event(now int64, e driver.Event) {
 
 // connected initializes an arm whose link has opened.
 func (d *Driver) connected(a *arm, mtu int) {
-	mtu = cmp.Or(mtu, minMTU) // if it is less, writes fail
+	mtu = cmp.Or(mtu, minMTU) // with a smaller MTU, writes fail
 	if mtu < minMTU {
 		d.Drop(a.key, problem.CodeSmallMTU, "the "+a.key+" arm offers an MTU that is too small for pictures")
 		return
@@ -142,7 +142,7 @@ func (d *Driver) identify(a *arm) {
 	d.askBattery(a)
 }
 
-// askBattery reads the battery level of an arm. The level of the pair is the lower one of its arms.
+// askBattery reads the battery level of an arm. The pair's level is the lower level of its arms.
 func (d *Driver) askBattery(a *arm) {
 	a.request([]byte{opBattery, 0x01}, func(data []byte) bool {
 		if len(data) < 3 || data[2] > 100 {
@@ -170,7 +170,7 @@ func (d *Driver) reportBattery() {
 	d.Sense(glasses.SimState, glasses.StatePatch{Battery: &b})
 }
 
-// beat sends heartbeats while an arm is connected: first to the left one and, after its answer, to the right one.
+// beat sends heartbeats while an arm is connected, first to the left arm and, after its answer, to the right arm.
 func (d *Driver) beat() {
 	if !d.left().up && !d.right().up || d.closing {
 		d.beating = false
@@ -184,7 +184,7 @@ func (d *Driver) beat() {
 	}
 }
 
-// heartbeat keeps one arm connected and then calls then. An arm that misses several is dropped.
+// heartbeat keeps one arm connected and then calls then. An arm that misses several heartbeats is dropped.
 func (d *Driver) heartbeat(a *arm, then func()) {
 	if !a.up || a.beating {
 		then()

@@ -7,14 +7,14 @@ import (
 	"github.com/service-dev/service/glasses/driver/lc3"
 )
 
-// Format of the sound from the right arm (EvenDemoApp, android/.../BleManager.kt and liblc3.cpp): packets of two
-// bytes and ten LC3 frames, 100 ms in all.
+// Format of the sound from the right arm (EvenDemoApp, android/.../BleManager.kt and liblc3.cpp). A packet consists of
+// two bytes and ten LC3 frames, which are 100 ms in total.
 const (
 	audioPacket    = 2 + framesInPacket*lc3.FrameBytes
 	framesInPacket = 10
-	// maxChunks limits the chunks that wait for the session. The oldest is dropped.
+	// maxChunks is the maximum number of chunks waiting for the session. The oldest is dropped.
 	maxChunks = 10
-	// maxGap is the largest number of consecutive lost packets that are concealed.
+	// maxGap is the maximum number of consecutive lost packets that are concealed.
 	maxGap = 3
 )
 
@@ -23,10 +23,10 @@ type microphone struct {
 	on      bool
 	rate    int // of the session: 8000 or 16000
 	decoder *lc3.Decoder
-	last    byte // the number of the last packet
-	heard   bool // whether a packet has arrived
+	last    byte // number of the last packet
+	heard   bool // a packet has arrived
 	chunks  [][]byte
-	ask     *device.Ask // waits for the next chunk
+	ask     *device.Ask // request for the next chunk, waiting for sound
 }
 
 // listen switches the microphone on. The glasses have only one, in the right arm.
@@ -51,7 +51,7 @@ func (d *Driver) setMicrophone(on byte) {
 	})
 }
 
-// chunk answers an Ask for the next 100 ms of sound, now or when it arrives.
+// chunk answers an Ask for the next 100 ms of sound, now or when the sound arrives.
 func (d *Driver) chunk(a device.Ask) {
 	d.mic.ask = &a
 	d.giveChunk()
@@ -65,7 +65,7 @@ func (d *Driver) giveChunk() {
 	d.mic.ask, d.mic.chunks = nil, d.mic.chunks[1:]
 }
 
-// packet decodes one packet. It conceals lost packets before it and ignores a packet that was sent twice.
+// packet decodes one packet. It conceals lost packets before it, and ignores a packet that was sent twice.
 func (m *microphone) packet(data []byte) {
 	if !m.on || len(data) != audioPacket {
 		return
@@ -74,7 +74,7 @@ func (m *microphone) packet(data []byte) {
 	if m.heard {
 		lost := seq - m.last - 1 // modulo 256
 		if lost == 0xFF {
-			return // the same packet again
+			return // the packet was sent twice
 		}
 		for range min(lost, maxGap) {
 			m.add(nil)
@@ -84,7 +84,7 @@ func (m *microphone) packet(data []byte) {
 	m.add(data[2:])
 }
 
-// add decodes 100 ms of sound; nil stands for lost sound.
+// add decodes 100 ms of sound. A nil frames represents lost sound.
 func (m *microphone) add(frames []byte) {
 	pcm := make([]int16, framesInPacket*lc3.FrameSamples)
 	for n := range framesInPacket {

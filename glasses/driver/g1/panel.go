@@ -9,13 +9,13 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// show makes p the wanted picture of both arms, and answers the Ask once they show it.
+// show makes p the wanted picture of both arms, and answers the Ask after they show it.
 func (d *Driver) show(ask int, p *picture) {
 	d.want, d.ask, d.asked = p, ask, d.Now
 	d.reconcile()
 }
 
-// blocked returns why the glasses do not show our pictures, or nil if they do.
+// blocked returns the reason why the glasses do not show our pictures, or nil if they show them.
 func (d *Driver) blocked() *glasses.Error {
 	switch {
 	case d.inCase:
@@ -30,7 +30,7 @@ func (d *Driver) blocked() *glasses.Error {
 	return nil
 }
 
-// panelLost records that the glasses closed the picture by themselves, and sends it again after a pause.
+// panelLost records that the glasses have closed the picture themselves, and sends it again after a pause.
 func (d *Driver) panelLost() {
 	for _, a := range d.arms {
 		a.shown = nil
@@ -53,7 +53,7 @@ func (d *Driver) reconcileArm(a *arm) {
 		return
 	}
 	if l := d.left(); d.want.isDark() && a != l && l.up && l.gaveUp != d.want && (l.shown == nil || !l.shown.isDark()) {
-		return // only pictures may be sent to both arms at once
+		return // only pictures may be sent to both arms at the same time
 	}
 	a.sending = d.want
 	if d.want.isDark() {
@@ -63,8 +63,8 @@ func (d *Driver) reconcileArm(a *arm) {
 	d.transfer(a, d.want, maxTransfers)
 }
 
-// transfer sends a picture to one arm: the file, its end and its checksum. If the arm reports a damaged file,
-// transfer sends it again while left is greater than 1.
+// transfer sends a picture to one arm: the file, its end and its checksum. If the arm reports a damaged file, transfer
+// sends the file again while left is greater than 1.
 func (d *Driver) transfer(a *arm, p *picture, left int) {
 	damaged := false
 	a.add(&job{packets: p.packets, tries: maxTries, done: func(code string) {
@@ -134,7 +134,7 @@ func (d *Driver) Unconfirmed() string {
 	return strings.Join(missing, ", ")
 }
 
-// answerShow answers the Ask once both arms show the picture or one has given up.
+// answerShow answers the Ask after both arms show the picture or one has failed.
 func (d *Driver) answerShow() {
 	if d.ask == 0 {
 		return
@@ -192,7 +192,7 @@ func (d *Driver) endShow(err *glasses.Error) {
 	d.Answer(ask, device.Material{}, err)
 }
 
-// Close implements driver.Driver: it switches the microphone off and clears both panels.
+// Close implements driver.Driver. It switches the microphone off and clears both panels.
 func (d *Driver) Close(now int64) {
 	d.Tick(now)
 	if d.closing {

@@ -6,8 +6,8 @@ import (
 	"hash/crc32"
 )
 
-// Opcodes of the commands that this driver sends: the first byte of each packet. Unless another source is named, the
-// values are from Even Realities' EvenDemoApp (README.md, lib/services/proto.dart,
+// Opcodes of the commands that this driver sends, which are the first byte of each packet. Unless a value names another
+// source, it is from Even Realities' EvenDemoApp (README.md, lib/services/proto.dart,
 // lib/services/features_services.dart).
 const (
 	opInit       = 0x4D
@@ -19,10 +19,10 @@ const (
 	opExit       = 0x18
 	opBattery    = 0x2C // community notes in AGiXT/mobile, "Even Realities G1 BLE Protocol.txt"
 	opSerial     = 0x34
-	opFirmware   = 0x23 // with 0x74, same notes; the answer is bare text that begins with "net build time"
+	opFirmware   = 0x23 // with 0x74, same notes; the answer is plain text that begins with "net build time"
 )
 
-// First bytes of messages that the glasses send unprompted.
+// First bytes of messages that the glasses send without a request.
 const (
 	opEvent = 0xF5
 	opAudio = 0xF1
