@@ -2,7 +2,7 @@ package guide
 
 import "github.com/service-dev/service/glasses"
 
-// IDs of capabilities. Tools, guides and generated modules use them to name what glasses can do.
+// IDs of capabilities. Tools, guides and generated modules use them to identify functions of glasses.
 const (
 	Display       = "display"
 	Camera        = "camera"
@@ -18,14 +18,14 @@ const (
 	Time          = "time"
 )
 
-// Capability is one thing that an app can do with glasses.
+// Capability is a function of glasses that an app can use.
 type Capability struct {
 	ID    string
 	About string
 	// Commands and Events are the frame types that belong to the capability.
 	Commands, Events []string
-	// Part is the part of the glasses that the wearer may refuse or switch off: camera, microphone or speech;
-	// empty if there is none.
+	// Part is the part of the glasses that the wearer may deny or switch off: camera, microphone or speech; empty if
+	// there is none.
 	Part string
 }
 

@@ -2,8 +2,8 @@ package guide
 
 import "github.com/service-dev/service/glasses"
 
-// FocusWords describes which inputs select a target and move the focus on a model with a panel; it returns "" for a
-// model without a panel.
+// FocusWords describes the inputs that select a target and move the focus on a model. It returns "" for a model without
+// a panel.
 func FocusWords(m glasses.DeviceModel) string {
 	if m.Panel == nil {
 		return ""

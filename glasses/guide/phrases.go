@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// Recommended bounds of phrases, stricter than the limits of phrases.announce.
+// Recommended limits for phrases, stricter than the limits of phrases.announce.
 const (
 	MinPhraseLetters = 5  // letters, without spaces
 	MaxPhraseWords   = 6  // words
@@ -17,15 +17,15 @@ const (
 	maxPhraseChars   = 100
 )
 
-// WakeWords returns the words that activate assistants on phones and glasses, in lower case. A phrase that contains one
-// activates the assistant, and the app never receives it.
+// WakeWords returns the words that activate assistants on phones and glasses, in lower case. If a phrase contains such
+// a word, the assistant is activated and the app does not receive the phrase.
 func WakeWords() []string {
 	return []string{"hey meta", "hey facebook", "hey google", "ok google", "okay google", "hey siri", "siri", "alexa",
 		"hey even", "hey copilot", "hey bixby", "hi bixby", "hey cortana"}
 }
 
-// Codes of a PhraseProblem. The glasses refuse phrases with the first two codes, and often fail to recognise
-// phrases with the others.
+// Codes of a PhraseProblem. The glasses refuse phrases with the first two problems, and often fail to recognise phrases
+// with the others.
 const (
 	PhraseTooLong   = "too_long"
 	PhraseTooMany   = "too_many"
@@ -46,7 +46,7 @@ type PhraseProblem struct {
 	Fix     string `json:"fix"`
 }
 
-// CheckPhrases returns the problems that phrases would have in practice, or nil if there are none.
+// CheckPhrases returns the problems that phrases would have in practice.
 func CheckPhrases(phrases []string) []PhraseProblem {
 	var found []PhraseProblem
 	if len(phrases) > glasses.MaxPhrases {
@@ -115,7 +115,7 @@ func clash(a, b string) (code, message string) {
 	return "", ""
 }
 
-// spoken returns the words of a phrase as spoken: in lower case and without punctuation.
+// spoken returns the words of a phrase as spoken, in lower case and without punctuation.
 func spoken(phrase string) []string {
 	return strings.FieldsFunc(strings.ToLower(phrase), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '\''
@@ -132,7 +132,8 @@ func wakeWordIn(words []string) string {
 	return ""
 }
 
-// EditDistance returns the Levenshtein distance of a and b. It has no bound, because phrases and names are short.
+// EditDistance returns the Levenshtein distance between a and b. It has no upper bound, because phrases and names are
+// short.
 func EditDistance(a, b []rune) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

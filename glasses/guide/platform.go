@@ -1,10 +1,10 @@
 package guide
 
-// NotInThisVersion lists what agents must not promise users.
+// NotInThisVersion lists features that agents must not promise to users.
 const NotInThisVersion = "Real glasses of a published app and the hosted assistant are not in this version: " +
 	"no app can be published yet."
 
-// Platforms returns the platforms that apps can be built for.
+// Platforms returns the platforms for which apps can be built.
 func Platforms() []string { return []string{"ios", "android", "web", "desktop"} }
 
 // Builds to which a declaration may be limited.
@@ -19,13 +19,13 @@ type Declaration struct {
 	File  string `json:"file"`
 	Key   string `json:"key"`
 	Value string `json:"value"`
-	// Capabilities are the capabilities that need the entry; if empty, every app needs it.
+	// Capabilities lists the capabilities that need the entry. If it is empty, every app needs it.
 	Capabilities []string `json:"capabilities"`
 	When         string   `json:"when"`
 	Why          string   `json:"why"`
 }
 
-// Declarations returns the entries that an app for a platform must declare; nil for an unknown platform.
+// Declarations returns the entries that an app for a platform must declare, or nil for an unknown platform.
 func Declarations(platform string) []Declaration {
 	return map[string][]Declaration{"ios": ios(), "android": android(), "web": web(), "desktop": desktop()}[platform]
 }
@@ -102,14 +102,14 @@ func desktop() []Declaration {
 	}
 }
 
-// Ask describes how an app requests access to a part of the glasses, and how it continues if the wearer refuses.
+// Ask describes how an app requests access to a part of the glasses, and how it continues if the wearer denies it.
 type Ask struct {
 	Part    string `json:"part"`
 	When    string `json:"when"`
 	Refused string `json:"refused"`
 }
 
-// Asks returns how to request each part that a wearer may refuse.
+// Asks returns how to request access to each part that a wearer may deny.
 func Asks() []Ask {
 	return []Ask{
 		{"camera", "at the first picture, never at start-up; explain first what it is for",

@@ -19,8 +19,8 @@ func (s *Session[A]) Attach(ctx context.Context, app A) {
 	s.Log(ctx, glasses.RowAppAttached, a.Info)
 }
 
-// takeOverTranscription continues transcription if the first app to attach has been attached before, and ends it for a
-// new app. The row about the end informs the former app if it returns later.
+// takeOverTranscription keeps transcription running if the first app to attach has been attached before, and ends it
+// for a new app. The row about the end informs the former app if that app returns later.
 func (s *Session[A]) takeOverTranscription(ctx context.Context, isBack bool) {
 	if isBack {
 		s.SendStanding()
@@ -32,16 +32,16 @@ func (s *Session[A]) takeOverTranscription(ctx context.Context, isBack bool) {
 	s.Log(ctx, glasses.TypeTranscription, glasses.TranscriptionState{})
 }
 
-// Detach removes an app that has left, and logs it.
+// Detach removes an app that has left and logs its departure.
 func (s *Session[A]) Detach(ctx context.Context, app A) {
 	s.Apps.Remove(app)
 	if s.Apps.Len() == 0 && s.host.Standing().Transcription != nil {
-		s.SendStanding() // no app receives transcripts any more
+		s.SendStanding() // no app receives transcripts any longer
 	}
 	s.Log(ctx, glasses.RowAppDetached, app.Attached().Info)
 }
 
-// SendStanding restores the standing settings of apps on the glasses. Without glasses it does nothing, because the next
+// SendStanding restores the apps' standing settings on the glasses. Without glasses it does nothing, because the next
 // glasses receive the settings when they attach.
 func (s *Session[A]) SendStanding() {
 	standing := broker.ForGlasses(s.host.Standing(), s.Apps.Len())
@@ -49,7 +49,7 @@ func (s *Session[A]) SendStanding() {
 }
 
 // Welcome returns the first frame for an app, which answers the hello with the ID helloID. glassesState is the state of
-// the glasses. It does not need Mu.
+// the glasses. The caller need not hold Mu.
 func (s *Session[A]) Welcome(
 	ctx context.Context, app A, helloID, sessionID, model string, rows Rows, glassesState glasses.AppState,
 ) []byte {
@@ -61,7 +61,7 @@ func (s *Session[A]) Welcome(
 	})
 }
 
-// Replay passes the app the events and results after its cursor. It does not need Mu.
+// Replay sends the app the events and results after its cursor. The caller need not hold Mu.
 func (s *Session[A]) Replay(ctx context.Context, app A, rows Rows, pass func(frame []byte) error) error {
 	since := app.Attached().Since
 	if since == nil {
@@ -75,8 +75,8 @@ func (s *Session[A]) Replay(ctx context.Context, app A, rows Rows, pass func(fra
 	})
 }
 
-// newGateway returns the gateway's address and a new token for an app. It returns nil if there is no gateway, or if
-// there is no token; in that case the next call of RenewTokens tries again. It does not need Mu.
+// newGateway returns the gateway's address and a new token for an app. It returns nil if there is no gateway, or if no
+// token is available; the next call of RenewTokens then tries again. The caller need not hold Mu.
 func (s *Session[A]) newGateway(ctx context.Context, app A) *glasses.Gateway {
 	before := app.Attached().tokenEnds.Load()
 	gateway, err := s.host.NewGateway(ctx, app)
@@ -87,14 +87,14 @@ func (s *Session[A]) newGateway(ctx context.Context, app A) *glasses.Gateway {
 	case gateway != nil:
 		ends = s.host.TokenTime().Add(glasses.GatewayTokenLife).UnixMilli()
 	}
-	// Welcome and RenewTokens may run at the same time. If RenewTokens has sent a token in the meantime, a welcome
-	// without one must not mark the app as having none: no token would follow the one that was sent.
+	// Welcome and RenewTokens may run concurrently. If RenewTokens has sent a token in the meantime, a welcome without
+	// one must not mark the app as having none, because no token would follow the one that was sent.
 	app.Attached().tokenEnds.CompareAndSwap(before, ends)
 	return gateway
 }
 
-// RenewTokens sends a new token to the apps whose token expires soon. If hasChanged is set, the session may have gained
-// a gateway, so it also sends a token to the apps that have none. It does not need Mu.
+// RenewTokens sends a new token to each app whose token expires soon. If hasChanged is set, the session may have gained
+// a gateway, so RenewTokens also sends a token to each app without one. The caller need not hold Mu.
 func (s *Session[A]) RenewTokens(ctx context.Context, hasChanged bool) {
 	soon := s.host.TokenTime().Add(glasses.GatewayTokenRenew)
 	for _, app := range s.Apps.All() {

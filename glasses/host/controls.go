@@ -16,7 +16,7 @@ const controlPrefix = "ctl-"
 // NewControlID returns a new ID for a control frame.
 func NewControlID() string { return controlPrefix + rand.Text() }
 
-// IsControlID reports whether an ID has the form of NewControlID. Apps may choose such IDs too.
+// IsControlID reports whether an ID has the form of NewControlID. Apps may also choose such IDs.
 func IsControlID(id string) bool { return strings.HasPrefix(id, controlPrefix) }
 
 // ControlFrame returns a control frame, which is binary unless media is nil. It returns a *glasses.Error if the frame
@@ -36,14 +36,14 @@ func ControlFrame(typ, id string, at int64, payload json.RawMessage, media []byt
 	return Text(data), err
 }
 
-// Controls are the callers that wait for the results of control frames. T is the form in which they receive a result.
+// Controls holds the callers that wait for the results of control frames. T is the type of a result for its caller.
 type Controls[T any] struct {
 	mu      sync.Mutex
 	answers map[string]chan T // nil until there is one
 }
 
-// Expect returns the channel for the result of a control frame. Call it before the frame is sent, and Take once the
-// result is no longer wanted.
+// Expect returns the channel for the result of a control frame. Call it before the frame is sent, and call Take when
+// the result is no longer needed.
 func (c *Controls[T]) Expect(id string) <-chan T {
 	answer := make(chan T, 1)
 	c.mu.Lock()
@@ -55,7 +55,8 @@ func (c *Controls[T]) Expect(id string) <-chan T {
 	return answer
 }
 
-// Take removes and returns the channel for a result, which never blocks. It returns nil if no caller waits.
+// Take removes and returns the channel for a result. Sending to it never blocks. Take returns nil if no caller is
+// waiting.
 func (c *Controls[T]) Take(id string) chan<- T {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +65,7 @@ func (c *Controls[T]) Take(id string) chan<- T {
 	return answer
 }
 
-// Close closes every channel, because the glasses are gone.
+// Close closes every channel after the glasses have disconnected.
 func (c *Controls[T]) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

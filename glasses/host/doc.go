@@ -1,15 +1,15 @@
-// Package host is what every host of sessions has around glasses/broker: the daemon's local sessions and the backend's
-// relay.
+// Package host is the part that all hosts of sessions share in addition to glasses/broker. The hosts are the daemon's
+// local sessions and the backend's relay.
 //
 // A Session carries out the broker's decisions. It greets apps and replays what they missed, restores standing
 // settings, counts streams, and renews gateway tokens. A Peer is the connection of an app or a simulator page. It reads
 // the hello, queues frames within bounds, writes them in order, and ends with a close code that tells the other side
-// whether to come back.
+// whether to reconnect.
 //
-// An idle peer has no buffer and, on Linux, no goroutine. They exist only while there is work: a reader that ends when
-// no more data arrives, a writer that ends when the queue is empty, and pooled buffers.
+// An idle peer has no buffer and, on Linux, no goroutine. There is a reader only while data arrives, a writer only
+// while frames are queued, and buffers come from a pool.
 //
-// The package does not know who may attach. The hosts differ in three points:
+// The package does not decide who may attach. The hosts differ in three points:
 //
 //   - The log (Host.Append, Host.Acknowledge). The daemon's file assigns a row its seq immediately, so the broker can
 //     acknowledge repeats (broker.Broker.Logged). The relay's database assigns it when a batch commits and finds

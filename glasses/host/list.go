@@ -7,8 +7,8 @@ import (
 	"github.com/service-dev/service/glasses/host/websocket"
 )
 
-// List is the peers of one kind that are attached to a session, the newest last. The session's lock guards changes;
-// reading needs no lock.
+// List contains the peers of one kind that are attached to a session, the newest last. The session's lock guards
+// changes. Reading needs no lock.
 type List[P interface {
 	comparable
 	Receiver
@@ -50,7 +50,7 @@ func (l *List[P]) Send(m Message) (relieved <-chan struct{}) {
 	return relieved
 }
 
-// End closes the connection of every peer after its queued frames are sent.
+// End closes the connection of every peer after sending its queued frames.
 func (l *List[P]) End(code websocket.Status, reason string) {
 	for _, peer := range l.All() {
 		peer.End(code, reason)

@@ -9,13 +9,13 @@ import (
 	"github.com/service-dev/service/glasses/host/websocket"
 )
 
-// Message is one encoded frame. Its bytes are shared and must not be changed.
+// Message is one encoded frame. Its bytes are shared and must not be modified.
 type Message struct {
 	Data []byte
 	Kind websocket.Kind
 	// Stream marks a frame that may be dropped for a peer that is behind.
 	Stream bool
-	// pooled is the buffer of Data if it can be reused, otherwise nil.
+	// pooled is the buffer of Data if it can be reused, and nil otherwise.
 	pooled *buffer
 }
 
@@ -38,7 +38,7 @@ func (m Message) retain() {
 	}
 }
 
-// release ends one use of the bytes. The last release returns them to the pool.
+// release removes a user of the bytes. The last release returns them to the pool.
 func (m Message) release() {
 	if m.pooled != nil && m.pooled.users.Add(-1) == 0 {
 		m.pooled.free()
@@ -56,9 +56,9 @@ const minBits, maxBits = 9, 22
 
 var buffers [maxBits - minBits + 1]sync.Pool
 
-const _ = uint(1<<maxBits - glasses.MaxBinary - 1) // fails to compile if the largest size cannot hold every frame
+const _ = uint(1<<maxBits - glasses.MaxBinary - 1) // does not compile if the largest size cannot hold every frame
 
-// newBuffer returns an empty buffer with one user and space for at least size bytes.
+// newBuffer returns an empty buffer with one user and capacity for at least size bytes.
 func newBuffer(size int) *buffer {
 	class := max(bits.Len(uint(max(size, 1)-1))-minBits, 0)
 	b, _ := buffers[class].Get().(*buffer)
@@ -74,7 +74,7 @@ func (b *buffer) free() {
 	buffers[bits.Len(uint(cap(b.data)-1))-minBits].Put(b)
 }
 
-// grow returns a buffer of twice the size with the same content, and frees b.
+// grow returns a buffer of twice the size with the same content and frees b.
 func (b *buffer) grow() *buffer {
 	g := newBuffer(2 * cap(b.data))
 	g.data = append(g.data, b.data...)

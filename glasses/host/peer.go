@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/glasses/host/websocket"
 )
 
-// Reasons for closing a connection that every host gives.
+// Reasons for closing a connection, shared by all hosts.
 const (
 	Restarts    = "the service is restarting"
 	NotStored   = "the frame could not be stored; reconnect and send it again"
@@ -36,33 +36,34 @@ type Group struct {
 // NewGroup returns a group without peers.
 func NewGroup(bounds broker.Bounds, log *slog.Logger) *Group { return &Group{bounds: bounds, log: log} }
 
-// Dropped returns the number of stream frames that were dropped for peers that were behind.
+// Dropped returns the number of stream frames dropped because their peers were behind.
 func (g *Group) Dropped() int64 { return g.dropped.Load() }
 
-// Handler acts for a peer.
+// Handler handles the messages and the end of a peer.
 type Handler interface {
-	// Handle handles one message of the peer. The message is valid until Handle returns. Messages of one peer are
-	// handled one after the other.
+	// Handle handles one message from the peer. The message is valid until Handle returns. A peer's messages are
+	// handled one after another.
 	Handle(m Message)
-	// Ending is called once, when the peer is told to leave or its connection is lost. It must not call the peer, whose
-	// lock is held.
+	// Ending is called once, when the connection is being closed or was lost. It must not call the peer, whose lock is
+	// held.
 	Ending()
-	// Gone is called once when the peer has disconnected. It must call Finish.
+	// Gone is called once after the peer has disconnected. It must call Finish.
 	Gone()
 }
 
-// Receiver is a peer as a session sees it. Its methods never block.
+// Receiver is a peer from the session's point of view. Its methods never block.
 type Receiver interface {
-	// Send queues a frame. A receiver that is too far behind is disconnected, or misses the frame if it is a stream frame.
-	// The sender of a stream may wait for the returned channel, which is nil if the receiver keeps up.
+	// Send queues a frame. A receiver that is too far behind is disconnected or, if the frame is a stream frame, does
+	// not get the frame. The sender of a stream may wait for the returned channel, which is nil if the receiver keeps
+	// up.
 	Send(m Message) (relieved <-chan struct{})
-	// SendText queues a text frame from the service to which an app does not react, such as an acknowledgement.
+	// SendText queues a text frame from the service to which apps do not react, such as an acknowledgement.
 	SendText(frame []byte)
-	// End closes the connection after the queued frames are sent. Only the first call has an effect.
+	// End closes the connection after sending the queued frames. Only the first call has an effect.
 	End(code websocket.Status, reason string)
 }
 
-// Peer is the connection of one app or page. Its methods may be called from any goroutine unless they say otherwise.
+// Peer is the connection of one app or page. Any goroutine may call its methods, unless documented otherwise.
 type Peer struct {
 	ID      broker.PeerID
 	group   *Group
@@ -71,17 +72,17 @@ type Peer struct {
 	// textLimit and binaryLimit are the size limits of frames.
 	textLimit, binaryLimit int
 
-	isPinged bool      // a ping was sent at lastPing; like the next two fields, used by PingIfDue only
+	isPinged bool      // a ping was sent at lastPing; only PingIfDue uses this and the next two fields
 	heard    uint32    // ws.Heard at lastPing
 	lastPing time.Time // time of the last ping, or of connecting
 
 	wg       sync.WaitGroup
 	mu       sync.Mutex
 	outbox   broker.Outbox[Message]
-	lag      *lag          // set while the peer is behind
+	lag      *lag          // closed when the peer is gone; created by the first caller that waits for this
 	left     chan struct{} // closed once the peer is gone; created by the first caller that waits for it
 	greeting bool          // the welcome and the replay are being written, before the queue
-	told     bool          // the handler was told that the peer leaves
+	told     bool          // the handler was informed that the peer leaves
 	writing  bool          // drain is running
 	gone     bool          // no new goroutine may be started
 	ending   bool          // the close code and reason are set
@@ -89,14 +90,14 @@ type Peer struct {
 	reason   string
 }
 
-// lag is a period in which a peer does not keep up with a stream.
+// lag is a period during which a peer does not keep up with a stream.
 type lag struct {
 	since    time.Time
 	relieved chan struct{} // closed when the lag ends
 }
 
-// Init makes p the peer of an accepted connection. Frames that are sent to it wait until Start. binaryLimit is the size
-// limit of its binary frames; text frames may have glasses.MaxFrame bytes.
+// Init makes p the peer of an accepted connection. Frames sent to the peer wait until Start. binaryLimit is the size
+// limit of its binary frames. Text frames may have glasses.MaxFrame bytes.
 func (g *Group) Init(p *Peer, ws *websocket.Conn, handler Handler, binaryLimit int) {
 	p.ID = broker.PeerID(g.last.Add(1))
 	p.group, p.ws, p.handler, p.lastPing = g, ws, handler, time.Now()
@@ -107,8 +108,8 @@ func (g *Group) Init(p *Peer, ws *websocket.Conn, handler Handler, binaryLimit i
 // LimitText sets the size limit of text frames. Call it before the first frame is read.
 func (p *Peer) LimitText(bytes int) { p.textLimit = bytes }
 
-// ReadHello reads the first frame within its size limit and the time wait. On failure it closes the connection with the
-// reason: with CloseRestart if life ends. The reading goroutine calls it.
+// ReadHello reads the first frame within its size limit and the duration wait. On failure it closes the connection with
+// the reason, which is CloseRestart if life ends. Only the reading goroutine may call it.
 func (p *Peer) ReadHello(life context.Context, wait time.Duration) (glasses.Hello, glasses.Frame, bool) {
 	stop := context.AfterFunc(life, func() { p.ws.SendClose(glasses.CloseRestart, Restarts) })
 	defer stop()
@@ -118,7 +119,7 @@ func (p *Peer) ReadHello(life context.Context, wait time.Duration) (glasses.Hell
 		m, ok = p.next(glasses.MaxHello, glasses.MaxHello)
 	}
 	if !ok {
-		p.ws.Close(glasses.CloseBadHello, "no hello in time") // a reason sent earlier takes precedence
+		p.ws.Close(glasses.CloseBadHello, "no hello in time") // an earlier reason takes precedence
 		return glasses.Hello{}, glasses.Frame{}, false
 	}
 	p.ws.ReadBy(time.Time{})
@@ -131,13 +132,13 @@ func (p *Peer) ReadHello(life context.Context, wait time.Duration) (glasses.Hell
 	return hello, frame, true
 }
 
-// Refuse closes the connection of a peer that may not attach. The reading goroutine calls it.
+// Refuse closes the connection of a peer that may not attach. Only the reading goroutine may call it.
 func (p *Peer) Refuse(code websocket.Status, reason string) { p.ws.Close(code, reason) }
 
-// Drop closes the connection without a reason. The reader sees an error, and Gone is called.
+// Drop closes the connection without a reason. The reader gets an error, and Gone is called.
 func (p *Peer) Drop() { p.ws.Drop() }
 
-// Recover prevents a panic while serving one peer from ending the process. Defer it.
+// Recover prevents a panic while serving one peer from ending the process. Call it with defer.
 func (p *Peer) Recover() {
 	if v := recover(); v != nil {
 		p.group.log.Error("panic while serving a peer", "panic", v, "stack", string(debug.Stack()))
@@ -145,7 +146,7 @@ func (p *Peer) Recover() {
 	}
 }
 
-// Await handles messages from now on, in goroutines that exist only while there are any. The handler's Gone is called
+// Await handles messages from now on, in goroutines that exist only while messages arrive. The handler's Gone is called
 // after the last one.
 func (p *Peer) Await() { p.ws.Await(p.read) }
 
@@ -214,7 +215,7 @@ func (p *Peer) press() <-chan struct{} {
 	return p.lag.relieved
 }
 
-// AwaitRelief delays the sender of a stream until relieved or gone is closed, for at most MaxPressure.
+// AwaitRelief delays the sender of a stream until relieved or gone is closed, but at most for MaxPressure.
 func AwaitRelief(relieved, gone <-chan struct{}) {
 	select {
 	case <-relieved:
@@ -223,7 +224,7 @@ func AwaitRelief(relieved, gone <-chan struct{}) {
 	}
 }
 
-// relieve releases the senders that wait for this peer. The caller must hold mu.
+// relieve releases the senders that are waiting for this peer. The caller must hold mu.
 func (p *Peer) relieve() {
 	if p.lag != nil {
 		close(p.lag.relieved)
@@ -239,7 +240,7 @@ func (p *Peer) startWriter() {
 	}
 }
 
-// Start starts writing the queue, after the greeting.
+// Start begins to write the queue. Call it after the greeting.
 func (p *Peer) Start() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -273,7 +274,7 @@ func (p *Peer) tellHandler() {
 	}
 }
 
-// lose drops a connection that no longer works. The reader sees the error, unless it is handling a message.
+// lose drops a connection that no longer works. The reader gets an error, unless it is handling a message.
 func (p *Peer) lose() {
 	p.mu.Lock()
 	p.tellHandler()
@@ -311,7 +312,7 @@ func releaseAll(batch []Message) {
 	}
 }
 
-// writeAll writes a batch and combines frames into larger writes where they fit.
+// writeAll writes a batch. It combines frames into larger writes where they fit.
 func (p *Peer) writeAll(batch []Message) bool {
 	p.ws.Cork()
 	for i, m := range batch {
@@ -335,13 +336,13 @@ func (p *Peer) written(m Message) {
 	}
 }
 
-// Greet writes a frame immediately, before anything in the queue.
+// Greet writes a frame immediately, before the queued frames.
 func (p *Peer) Greet(frame []byte) error {
 	return p.ws.Write(websocket.Text, frame)
 }
 
-// next reads one frame, within the size limit for its kind. The kind is 0 if a ping or pong arrived instead. It returns
-// false when the peer is gone or has been closed with a reason. The caller must release the frame.
+// next reads one frame within the size limit for its kind. The kind is 0 if a ping or pong arrived instead. next
+// returns false when the peer is gone or has been closed with a reason. The caller must release the frame.
 func (p *Peer) next(textLimit, binaryLimit int) (Message, bool) {
 	kind, err := p.ws.Next()
 	if err != nil || kind == 0 {
@@ -356,7 +357,7 @@ func (p *Peer) next(textLimit, binaryLimit int) (Message, bool) {
 		p.ws.Close(glasses.CloseTooBig, "the frame is too big")
 		return Message{}, false
 	}
-	b := newBuffer(int(size) + 1) //nolint:gosec // at most the limit; one extra byte, to detect the end without growing
+	b := newBuffer(int(size) + 1) //nolint:gosec // at most the limit; one extra byte detects the end without growing
 	for {
 		if len(b.data) == cap(b.data) {
 			b = b.grow()
@@ -378,8 +379,8 @@ func (p *Peer) next(textLimit, binaryLimit int) (Message, bool) {
 	}
 }
 
-// Finish stops the goroutines of a peer that is gone. If a writer is closing the connection with a reason, Finish lets
-// it complete first.
+// Finish stops the goroutines of a peer that is gone. If a writer is closing the connection with a reason, Finish waits
+// for it first.
 func (p *Peer) Finish() {
 	p.mu.Lock()
 	p.greeting = false
@@ -404,7 +405,7 @@ func (p *Peer) Finish() {
 	p.relieve()
 }
 
-// Leaves returns a channel that is closed once the peer is gone.
+// Leaves returns a channel that is closed when the peer is gone.
 func (p *Peer) Leaves() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -419,8 +420,8 @@ func (p *Peer) Leaves() <-chan struct{} {
 	return p.left
 }
 
-// PingIfDue pings the peer at the interval every, and drops a peer that has sent nothing for wait after a ping. One
-// goroutine at a time calls it.
+// PingIfDue pings the peer at the interval every. It drops a peer that has sent no data for the duration wait after a
+// ping. It must not be called concurrently.
 func (p *Peer) PingIfDue(now time.Time, every, wait time.Duration) {
 	since, heard := now.Sub(p.lastPing), p.ws.Heard()
 	if p.isPinged && since >= wait && heard == p.heard {
@@ -432,8 +433,8 @@ func (p *Peer) PingIfDue(now time.Time, every, wait time.Duration) {
 	}
 }
 
-// ping sends a ping to the peer. It does nothing while frames wait to be written: the pong would wait behind them, and
-// a write to a peer that is gone fails in time.
+// ping sends a ping to the peer. It does nothing while frames are waiting to be written: the ping would wait behind
+// them, and a write to a peer that is gone fails in time.
 func (p *Peer) ping() (sent bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

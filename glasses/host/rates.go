@@ -8,20 +8,20 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// Rate is a limit on frames. Frames are never refused: those over the limit wait in their connection.
+// Rate is a limit on frames. Frames above the limit are not refused, but wait in their connection.
 type Rate struct {
 	PerSecond int
 	Burst     int
 }
 
 // Rates limits the frames of a session's apps, and separately the frames of its glasses, because results must not wait
-// behind the commands they answer. The limits belong to the session: reconnecting allows no new burst.
+// behind the commands that they answer. The limits belong to the session, so reconnecting does not allow a new burst.
 type Rates struct {
 	mu            sync.Mutex
-	apps, glasses time.Time // times at which the whole burst is available again
+	apps, glasses time.Time // when the whole burst is available again
 }
 
-// Wait uses one frame of the sender's rate. It waits while the sender is over the rate, and returns early when ctx
+// Wait uses one frame of the sender's rate. It waits while the sender exceeds the rate, and returns early when ctx
 // ends.
 func (r *Rates) Wait(ctx context.Context, sender string, rate Rate) {
 	delay := r.reserve(time.Now(), sender, rate)
@@ -50,7 +50,7 @@ func (r *Rates) reserve(now time.Time, sender string, rate Rate) time.Duration {
 	return full.Sub(now) - time.Duration(rate.Burst)*interval
 }
 
-// IsFull reports whether both bursts are available, so that new Rates would allow just as much.
+// IsFull reports whether both bursts are available, so that new Rates would allow the same.
 func (r *Rates) IsFull(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,52 +19,53 @@ type App interface {
 	Attached() *Attachment
 }
 
-// Attachment is what a session knows of an attached app.
+// Attachment is the state that a session keeps for an attached app.
 type Attachment struct {
 	Info        glasses.AppInfo
 	Since       *int64       // the cursor of an app that attaches again; nil for a new one
 	tokenEnds   atomic.Int64 // when its gateway token expires, in Unix milliseconds; 0 if it has none
-	takesTokens bool         // whether it accepts gateway.token frames
+	takesTokens bool         // the app accepts gateway.token frames
 }
 
-// SetHello sets what an app's hello contains.
+// SetHello stores the contents of an app's hello.
 func (a *Attachment) SetHello(hello glasses.Hello) {
 	a.Info, a.Since, a.takesTokens = hello.App, hello.Since, hello.Gateway
 }
 
-// Attached returns a, also for the app that embeds it (App).
+// Attached returns a. Through embedding, it implements App.
 func (a *Attachment) Attached() *Attachment { return a }
 
-// Host is what a session needs from the program around it: its clock, its log and state, and its glasses. The session
-// calls it with Mu held, except for Now, NewGateway and TokenTime.
+// Host is the program around a session. It provides the session's clock, log, state and glasses. The session calls its
+// methods with Mu held, except for Now, NewGateway and TokenTime.
 type Host[A App] interface {
 	// Now returns the time on the session's clock.
 	Now() time.Time
-	// EventID returns the ID under which an event of the glasses is relayed and logged. id is the ID that they chose.
+	// EventID returns the ID under which an event of the glasses is relayed and logged. id is the ID chosen by the
+	// glasses.
 	EventID(id string) string
 	// Append adds a row to the log and applies it to the session's state. If the row is a successful result, answered is
 	// its command. When the row is durable, Append acknowledges it to from, unless from is nil.
 	Append(ctx context.Context, row glasses.Event, from Receiver, answered *broker.Command)
-	// Acknowledge acknowledges a row that an earlier frame has added, once it is durable.
+	// Acknowledge acknowledges a row of an earlier frame after the row is durable.
 	Acknowledge(ctx context.Context, row glasses.Event, to Receiver)
 	// SendCommand sends an app's command to the glasses.
 	SendCommand(frame []byte) error
 	// SendControl sends a control frame to the glasses. Without glasses it does nothing.
 	SendControl(frame []byte)
-	// Standing returns the settings of apps that outlive a pair of glasses. SetStanding changes them.
+	// Standing returns the apps' settings that outlive a pair of glasses. SetStanding changes them.
 	Standing() glasses.Standing
 	SetStanding(standing glasses.Standing)
 	// NewGateway returns the gateway's address and a new token for an app, or nil if the session has no gateway.
 	NewGateway(ctx context.Context, app A) (*glasses.Gateway, error)
-	// TokenTime returns the current time for checking whether a token has expired. It is real time even if the session
-	// runs in virtual time.
+	// TokenTime returns the current time for checking whether a token has expired. It is real time, even for a session
+	// in virtual time.
 	TokenTime() time.Time
 }
 
-// Session is a live session: the broker, what carries out its decisions, and the attached apps.
+// Session is a live session. It consists of the broker, the code that carries out its decisions, and the attached apps.
 type Session[A App] struct {
-	// Mu keeps relaying, logging and attaching in the same order, so that a replay followed by live frames has neither
-	// gaps nor duplicates. The caller of a method must hold it unless the method says otherwise.
+	// Mu keeps relaying, logging and attaching in the same order, so that live frames follow a replay without gaps or
+	// duplicates. The caller of a method must hold it unless documented otherwise.
 	Mu     sync.Mutex
 	Broker *broker.Broker // guarded by Mu
 	Apps   List[A]
@@ -80,7 +81,7 @@ func (s *Session[A]) Init(host Host[A], b *broker.Broker, countEvery time.Durati
 	s.host, s.Broker, s.streams = host, b, broker.NewStreamCounter(countEvery)
 }
 
-// Frame returns a frame from the service. It does not need Mu.
+// Frame returns a frame from the service. The caller need not hold Mu.
 func (s *Session[A]) Frame(typ, id string, payload any) []byte {
 	return broker.Encode(s.host.Now(), typ, id, payload)
 }
@@ -90,8 +91,8 @@ func (s *Session[A]) Log(ctx context.Context, typ string, payload any) {
 	s.host.Append(ctx, broker.ServiceRow(s.host.Now(), typ, payload), nil, nil)
 }
 
-// Perform carries out the broker's decisions about a frame. from is the sender of the frame, or nil if nothing is to be
-// sent to it. Perform stops at a command that cannot be sent to the glasses, and returns the error.
+// Perform carries out the broker's decisions about a frame. from is the sender of the frame, or nil if no frames go
+// back to it. Perform stops at a command that cannot be sent to the glasses and returns the error.
 func (s *Session[A]) Perform(ctx context.Context, from Receiver, outputs []broker.Output) error {
 	defer s.CountPending()
 	for _, o := range outputs {
@@ -126,11 +127,11 @@ func (s *Session[A]) Perform(ctx context.Context, from Receiver, outputs []broke
 	return nil
 }
 
-// CountPending updates what HasDeadlines reports about commands. Call it after Broker.Restore.
+// CountPending updates the number of commands that HasDeadlines uses. Call it after Broker.Restore.
 func (s *Session[A]) CountPending() { s.pending.Store(int64(s.Broker.Pending())) }
 
 // FromGlasses handles an admitted result or event from the glasses from, whose ID is id. player is the ID of the peer
-// that acts as the glasses. It returns the reason if the broker refuses the frame.
+// that acts as the glasses. If the broker refuses the frame, FromGlasses returns the reason.
 func (s *Session[A]) FromGlasses(
 	ctx context.Context, from Receiver, id, player broker.PeerID, f glasses.Frame, raw []byte,
 ) error {
@@ -147,15 +148,15 @@ func (s *Session[A]) FromGlasses(
 	return outputs[0].Err
 }
 
-// GlassesGone answers the commands that wait for glasses, after the last glasses have disconnected. Commands that fail
-// get message as their error message.
+// GlassesGone answers the commands that are waiting for glasses, after the last glasses have disconnected. message is
+// the error message of commands that fail.
 func (s *Session[A]) GlassesGone(ctx context.Context, message string) {
 	s.logStreams(ctx, (*broker.StreamCounter).TakeAll)
 	_ = s.Perform(ctx, nil, s.Broker.GlassesGone(s.host.Now(), message)) // sends no command
 	s.SendLink(glasses.LinkDisconnected)
 }
 
-// SendLink tells the apps the state of the connection to the glasses.
+// SendLink sends the apps the state of the connection to the glasses.
 func (s *Session[A]) SendLink(state string) {
 	s.Apps.Send(Text(s.Frame(glasses.TypeLink, "link-"+rand.Text(), glasses.LinkState{State: state})))
 }
@@ -168,12 +169,12 @@ func (s *Session[A]) IsCommand(id string) bool {
 	return ok
 }
 
-// Streams bypass the broker: they are relayed without Mu, counted, and never logged.
+// Streams bypass the broker. They are relayed without Mu, counted, and never logged.
 
-// RelayStream sends a frame of a stream to the apps, and counts its size bytes. If apps lag behind, it returns the
-// channel for AwaitRelief; otherwise it returns nil. It does not need Mu.
+// RelayStream sends a stream frame of size bytes to the apps and counts it. If apps lag behind, it returns the channel
+// for AwaitRelief, otherwise nil. The caller need not hold Mu.
 func (s *Session[A]) RelayStream(typ string, size int, m Message) (relieved <-chan struct{}) {
-	now := s.host.Now() // may lock
+	now := s.host.Now() // may acquire a lock
 	s.streamsMu.Lock()
 	s.streams.Add(now, typ, size)
 	s.streamsMu.Unlock()
@@ -191,7 +192,7 @@ func (s *Session[A]) logStreams(ctx context.Context, take func(*broker.StreamCou
 	}
 }
 
-// HasDeadlines reports whether Expire may have work to do, now or later. It does not need Mu.
+// HasDeadlines reports whether Expire may have work to do, now or later. The caller need not hold Mu.
 func (s *Session[A]) HasDeadlines() bool {
 	if s.pending.Load() > 0 {
 		return true
@@ -201,7 +202,7 @@ func (s *Session[A]) HasDeadlines() bool {
 	return s.streams.IsRunning()
 }
 
-// NextDeadline returns when Expire next has work to do; ok is false if it has none.
+// NextDeadline returns when Expire next has work to do. ok is false if there is none.
 func (s *Session[A]) NextDeadline() (deadline time.Time, ok bool) {
 	deadline, isPending := s.Broker.NextDeadline()
 	s.streamsMu.Lock()
@@ -231,19 +232,19 @@ func Cursor(now time.Time, seq int64) []byte {
 	return broker.Encode(now, glasses.TypeCursor, "", glasses.Cursor{Seq: seq})
 }
 
-// ErrTrimmed ends the attachment of a peer if rows were deleted during its replay. When the peer reconnects, its
-// welcome reports that the log was truncated.
+// ErrTrimmed is returned if rows were deleted during a replay, which ends the peer's attachment. When the peer
+// reconnects, its welcome reports that the log was truncated.
 var ErrTrimmed = errors.New("rows were deleted while they were replayed")
 
-// Rows is the part of a log that a peer has not seen when it attaches.
+// Rows is the part of a log that a peer has not received when it attaches.
 type Rows struct {
 	First, Last int64 // seqs of the oldest stored row and of the newest; First is above Last if the log is empty
-	// Read returns up to limit stored rows with seq above since, in order.
+	// Read returns at most limit stored rows with a seq above since, in order.
 	Read func(ctx context.Context, since int64, limit int) ([]glasses.Event, error)
 }
 
-// Replay passes the rows after since to pass. It omits rows that were deleted earlier; the welcome reports them as
-// truncated. Later rows than r.Last are in the peer's queue.
+// Replay calls pass for the rows after since. It omits rows that were deleted earlier, which the welcome reports as
+// truncated. Rows later than r.Last are in the peer's queue.
 func (r Rows) Replay(ctx context.Context, since int64, pass func(glasses.Event) error) error {
 	for since = max(since, r.First-1); since < r.Last; {
 		rows, err := r.Read(ctx, since, int(min(r.Last-since, replayPage)))

@@ -8,11 +8,11 @@ import (
 // MaxFrames is the maximum number of frames in a clip: 30 s at 30 frames per second.
 const MaxFrames = 900
 
-// pixelsPerByte is the compression that ClipWidth assumes for a JPEG of medium quality.
+// pixelsPerByte is the compression of a JPEG of medium quality that ClipWidth assumes.
 const pixelsPerByte = 6
 
-// ClipWidth returns the largest width, at most width, at which a clip of frames pictures of medium quality fits in
-// a binary frame. cameraWidth and cameraHeight determine the proportions.
+// ClipWidth returns the largest width, not above the argument width, at which a clip of medium quality with this number
+// of frames fits in a binary frame. cameraWidth and cameraHeight determine the proportions.
 func ClipWidth(width, frames, cameraWidth, cameraHeight int) int {
 	pixels := MaxBytes / max(1, frames) * pixelsPerByte
 	for width > 16 && width*(width*cameraHeight/max(1, cameraWidth)) > pixels {
@@ -21,9 +21,9 @@ func ClipWidth(width, frames, cameraWidth, cameraHeight int) int {
 	return width
 }
 
-// Clip converts concatenated JPEGs to a clip of at most frames frames, width pixels wide and MaxBytes in total. It
-// keeps frames that fit, and otherwise reduces quality first, then size. The result has the width and height of the
-// first frame.
+// Clip converts concatenated JPEGs to a clip of at most frames frames and MaxBytes in total, width pixels wide. It does
+// not change frames if they fit. Otherwise it reduces first their quality, then their size. The result has the width
+// and height of the first frame.
 func Clip(data []byte, frames, width int) (Picture, error) {
 	all := SplitJPEGs(data, frames)
 	if len(all) == 0 {
@@ -44,7 +44,7 @@ func Clip(data []byte, frames, width int) (Picture, error) {
 	return Picture{}, errors.New("the clip does not fit in a binary frame")
 }
 
-// assemble builds the clip with this width and quality. It stops as soon as the clip exceeds limit.
+// assemble builds the clip with this width and quality. It stops when the clip exceeds limit.
 func assemble(all [][]byte, width, limit int, quality []int) (clip Picture, err error) {
 	var out bytes.Buffer
 	var last []byte
@@ -68,7 +68,7 @@ func assemble(all [][]byte, width, limit int, quality []int) (clip Picture, err 
 	return clip, nil
 }
 
-// SplitJPEGs splits concatenated JPEGs, at most limit of them. It stops at the first bytes that are not a JPEG.
+// SplitJPEGs splits concatenated JPEGs into at most limit pictures. It stops at the first bytes that are not a JPEG.
 func SplitJPEGs(data []byte, limit int) [][]byte {
 	var all [][]byte
 	for len(all) < min(limit, MaxFrames) {

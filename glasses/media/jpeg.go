@@ -19,9 +19,9 @@ const (
 	pixels = 0 // not a marker
 )
 
-// jpegParts yields the parts of the JPEG at the start of data in order, each with its marker: the segments, and,
-// with the marker pixels, the data after a segment sos. It ends with eoi, or earlier if the JPEG is truncated or
-// malformed.
+// jpegParts yields the parts of the JPEG at the start of data in order, each with its marker. The parts are the
+// segments and, with the marker pixels, the data after a segment sos. The last part is eoi, unless the JPEG is
+// truncated or malformed.
 func jpegParts(data []byte) iter.Seq2[byte, []byte] {
 	return func(yield func(byte, []byte) bool) {
 		if len(data) < 4 || data[0] != 0xFF || data[1] != soi || !yield(soi, data[:2]) {
@@ -63,7 +63,7 @@ func content(marker byte, segment []byte) []byte { return segment[bytes.IndexByt
 // endsScan reports whether two bytes are a marker that ends the pixels.
 func endsScan(a, b byte) bool { return a == 0xFF && b != 0 && (b < 0xD0 || b > 0xD7) }
 
-// jpegLength returns the length of the JPEG at the start of data; 0 if there is none or it is truncated.
+// jpegLength returns the length of the JPEG at the start of data, or 0 if there is none or it is truncated.
 func jpegLength(data []byte) (length int) {
 	for marker, part := range jpegParts(data) {
 		if length += len(part); marker == eoi {
@@ -73,8 +73,8 @@ func jpegLength(data []byte) (length int) {
 	return 0
 }
 
-// kept lists the application segments that decoders need: density (without the thumbnail after it), colour
-// profile and colour transform. For each it holds the start of the content and the length of the needed part.
+// kept lists the application segments that decoders need: density (without the thumbnail after it), colour profile and
+// colour transform. It contains the start of each segment's content and the length of the needed part.
 var kept = map[byte]struct {
 	start  string
 	length int
@@ -95,7 +95,8 @@ func withoutMetadata(data []byte) []byte {
 	return nil
 }
 
-// withoutDescription returns the part of an application segment or a comment that decoders need, or nil.
+// withoutDescription returns the part of an application segment or comment that decoders need, or nil if they need
+// none.
 func withoutDescription(marker byte, segment []byte) []byte {
 	k, found := kept[marker]
 	needed := content(marker, segment)
@@ -104,7 +105,7 @@ func withoutDescription(marker byte, segment []byte) []byte {
 	}
 	needed = needed[:min(len(needed), k.length)]
 	if marker == app0 {
-		needed = append(slices.Clone(needed), 0, 0) // the size of the thumbnail
+		needed = append(slices.Clone(needed), 0, 0) // size of the thumbnail
 	}
 	return append(binary.BigEndian.AppendUint16([]byte{0xFF, marker}, uint16(2+len(needed))), needed...)
 }

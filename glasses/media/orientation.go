@@ -11,8 +11,8 @@ import (
 	"slices"
 )
 
-// Size returns the width and height of a JPEG or PNG when upright. It reads only the headers, so the picture may
-// still be damaged.
+// Size returns the width and height of a JPEG or PNG in upright orientation. It reads only the headers, so the picture
+// may still be damaged.
 func Size(data []byte) (image.Point, error) {
 	c, format, err := image.DecodeConfig(bytes.NewReader(data))
 	if err != nil || format != "jpeg" && format != "png" {
@@ -24,8 +24,8 @@ func Size(data []byte) (image.Point, error) {
 	return image.Pt(c.Width, c.Height), nil
 }
 
-// Decode returns a JPEG or PNG as an upright premultiplied picture with its top left corner at 0, 0. The caller must
-// check its size first.
+// Decode returns a JPEG or PNG as an upright premultiplied picture whose top left corner is at 0, 0. The caller must
+// check the size of the picture first.
 func Decode(data []byte) (*image.RGBA, error) {
 	img, _, err := image.Decode(bytes.NewReader(data))
 	if err != nil {
@@ -34,10 +34,10 @@ func Decode(data []byte) (*image.RGBA, error) {
 	return Turn(img, orientation(data)), nil
 }
 
-// EXIF orientations (CIPA DC-008, tag 0x0112) are 1 to 8.
+// EXIF orientations (CIPA DC-008, tag 0x0112), which are 1 to 8.
 const (
 	upright    = 1
-	transposed = 5 // from here on, the stored rows are columns of the upright picture
+	transposed = 5 // from 5 on, the stored rows are columns of the upright picture
 	// TurnLeft is the orientation of a picture that becomes upright when rotated to the left by 90 degrees.
 	TurnLeft = 8
 )
@@ -77,7 +77,7 @@ func Turn(img image.Image, orientation int) *image.RGBA {
 	return out
 }
 
-// orientation returns the EXIF orientation of a JPEG or PNG, 1 to 8. If it can read none, it returns 1, as browsers
+// orientation returns the EXIF orientation of a JPEG or PNG, from 1 to 8. If there is none, it returns 1, as browsers
 // do. It allocates no memory.
 func orientation(data []byte) int {
 	block := exif(data)
@@ -115,8 +115,8 @@ func orientation(data []byte) int {
 	return upright
 }
 
-// exif returns the first EXIF metadata before the pixels of a JPEG or PNG, in the form of a TIFF file without
-// pictures; nil if there is none.
+// exif returns the first EXIF metadata before the pixels of a JPEG or PNG, in the form of a TIFF file without pictures.
+// It returns nil if there is none.
 func exif(data []byte) []byte {
 	const signature, header = 8, 8 // of a PNG, of a chunk
 	if bytes.HasPrefix(data, []byte("\x89PNG")) {

@@ -1,6 +1,6 @@
-// Package media converts pictures, clips and sounds for glasses: JPEGs of limited width, clips that fit a binary
-// frame, sound in chunks of 100 ms. It uses only integer arithmetic, so that results are identical on every platform,
-// and limits how much it reads. It is independent of where media come from and where they are sent.
+// Package media converts pictures, clips and sounds for glasses: JPEGs of limited width, clips that fit in a binary
+// frame, and sound in chunks of 100 ms. It uses only integer arithmetic, so that results are identical on every
+// platform, and limits how much it reads. It does not depend on the source or the destination of media.
 package media
 
 import (
@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// MaxPixels limits the size of a picture.
+	// MaxPixels is the maximum number of pixels of a picture.
 	MaxPixels = 16 << 20
-	// MaxBytes is the maximum size of media in a binary frame, which also holds the header.
+	// MaxBytes is the maximum size of media in a binary frame, which also contains the header.
 	MaxBytes = glasses.MaxBinary - glasses.MaxHeader - 2
 )
 
@@ -27,11 +27,11 @@ const (
 	MIMESound = "audio/L16"
 )
 
-// decoding limits the number of pictures that are decoded concurrently. A large one needs 100 MB, and many sessions
-// may decode at the same time.
+// decoding limits the number of pictures decoded concurrently. A large picture needs 100 MB, and many sessions may
+// decode at the same time.
 var decoding = make(chan struct{}, 2)
 
-// qualities are tried in this order until the picture fits.
+// qualities lists the qualities to try, in this order, until the picture fits.
 var qualities = []int{90, 75, 60, 45, 30}
 
 var errDamaged = errors.New("the picture is damaged or truncated")
@@ -42,8 +42,8 @@ type Picture struct {
 	Width, Height int // pixels
 }
 
-// JPEG converts a JPEG or PNG to an upright JPEG of at most width pixels and MaxBytes, without metadata. A JPEG that is
-// upright and fits is not encoded again.
+// JPEG converts a JPEG or PNG to an upright JPEG without metadata, at most width pixels wide and MaxBytes long. An
+// upright JPEG that fits is not encoded again.
 func JPEG(data []byte, width int) (Picture, error) { return fit(data, width, MaxBytes, qualities) }
 
 // Check returns an error if data is not a complete JPEG or PNG.
@@ -98,7 +98,7 @@ func fit(data []byte, width, limit int, qualities []int) (Picture, error) {
 	}
 }
 
-// scale makes a picture narrower. Each pixel is the average of the pixels that it replaces.
+// scale reduces the width of a picture. Each pixel is the average of the pixels that it replaces.
 func scale(src *image.RGBA, width int) *image.RGBA {
 	sw, sh := src.Rect.Dx(), src.Rect.Dy()
 	if width >= sw {

@@ -11,7 +11,7 @@ type Sound struct {
 	rate    int
 }
 
-// ParseWAV decodes a WAV file: PCM of 8 or 16 bits, 1 to 8 channels (which it mixes), 4000 to 192000 Hz.
+// ParseWAV decodes a WAV file: PCM with 8 or 16 bits, 1 to 8 channels (which it mixes) and 4000 to 192000 Hz.
 func ParseWAV(data []byte) (*Sound, error) {
 	if len(data) < 12 || string(data[:4]) != "RIFF" || string(data[8:12]) != "WAVE" {
 		return nil, errors.New("the sound is not a WAV file")
@@ -64,8 +64,8 @@ func parsePCM(format, body []byte) (*Sound, error) {
 // toneHz is the frequency of a nil Sound.
 const toneHz = 440
 
-// Chunk returns chunk n (from 0) of 100 ms as 16-bit little-endian PCM at rate Hz. After the end of the sound, chunks
-// are silent; a nil Sound never ends.
+// Chunk returns the chunk with index n, 100 ms of 16-bit little-endian PCM at rate Hz. After the end of the sound,
+// chunks are silent. A nil Sound never ends.
 func (s *Sound) Chunk(n, rate int) []byte {
 	count := rate / 10
 	out := make([]byte, 2*count)

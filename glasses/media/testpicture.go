@@ -7,11 +7,11 @@ import (
 	"image/jpeg"
 )
 
-// TestPictures is the number of pictures after which TestPicture repeats.
+// TestPictures is the number of different pictures. TestPicture repeats after that.
 const TestPictures = 20
 
-// TestPicture returns the JPEG number n of a camera that has no scene: colour bars, a grey wedge below them and a
-// white line that moves from left to right.
+// TestPicture returns the JPEG with number n of a camera that has no scene. It shows colour bars, a grey wedge below
+// them and a white line that moves from left to right.
 func TestPicture(width, height, n int) []byte {
 	bars := []color.RGBA{{192, 192, 192, 255}, {192, 192, 0, 255}, {0, 192, 192, 255}, {0, 192, 0, 255},
 		{192, 0, 192, 255}, {192, 0, 0, 255}, {0, 0, 192, 255}}
@@ -26,7 +26,7 @@ func TestPicture(width, height, n int) []byte {
 		img.SetRGBA(x, 0, above)
 		img.SetRGBA(x, height-1, grey)
 	}
-	// Every row equals either the first or the last.
+	// Every row equals either the first or the last row.
 	for y := 1; y < height-1; y++ {
 		from := 0
 		if y >= height*3/4 {

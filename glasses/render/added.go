@@ -10,8 +10,7 @@ import (
 	"github.com/service-dev/service/glasses/render/typeset"
 )
 
-// maxAddedArea limits the area of a cell in square ems, because the tables of an added font may place glyphs
-// anywhere.
+// maxAddedArea is the maximum area of a cell in square ems. The tables of an added font may place glyphs anywhere.
 const maxAddedArea = 16
 
 // addedGlyph sets the mask of a cell of an added font. It returns false if the cell cannot be drawn.
@@ -46,7 +45,7 @@ func (z *rasteriser) cube(a, b, c, d [2]int) {
 	}
 }
 
-// AddedFonts returns the added fonts that the texts of a view use, in the order of their first use.
+// AddedFonts returns the added fonts that the texts of a view use, in order of first use.
 func AddedFonts(m glasses.DeviceModel, v glasses.View) []fonts.Added {
 	s, ok := laidOut(m, v)
 	if !ok || s.root == nil || m.WithoutAddedFonts {

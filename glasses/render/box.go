@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// box is a node with its position. Lengths are panel pixels; x and y ignore scrolling.
+// box is a node with its position. Lengths are in panel pixels. x and y ignore scrolling.
 type box struct {
 	n      *glasses.Node
 	parent *box
@@ -20,14 +20,14 @@ type box struct {
 	target int    // index among the targets; -1 for none
 
 	language  string
-	direction string // set on this node or an ancestor; if empty, the first letter determines it
+	direction string // set on this node or an ancestor; if empty, the first letter determines the direction
 	rtl       bool
 
 	natural    int // width without wrapping
 	padX, padY int
-	strip      int // space at the end of a scroller for its indicator
+	strip      int // space for the indicator at the end of a scroller
 	pageLabel  bool
-	shrinks    bool // whether its height may be reduced if there is too little space
+	shrinks    bool // the height may be reduced if there is too little space
 
 	x, y, w, h int
 	content    int // height of the content; content that does not fit can be scrolled
@@ -84,7 +84,7 @@ func (b *box) limit() int {
 	return 0
 }
 
-// within returns offset limited to the valid offsets.
+// within returns offset clamped to the valid offsets.
 func (b *box) within(offset int) int {
 	offset = min(max(offset, 0), b.limit())
 	if b.paginates() {
@@ -93,8 +93,8 @@ func (b *box) within(offset int) int {
 	return offset
 }
 
-// reveal returns the offset nearest to offset at which t, a descendant of b, is visible. If t is higher than b, it
-// returns the offset that shows the top of t.
+// reveal returns the offset nearest to offset at which t, a descendant of b, is visible. If t is higher than b, the top
+// of t is visible.
 func (b *box) reveal(t *box, offset int) int {
 	top := t.y - b.inner(b.rect()).Min.Y
 	for p := t.parent; p != b; p = p.parent {
@@ -132,7 +132,7 @@ func (b *box) move(dy int) {
 	}
 }
 
-// path returns the path of the node in the form of tree errors: tree.children[0].
+// path returns the path of the node in the form used in errors about trees: tree.children[0].
 func (b *box) path() string {
 	if b.parent == nil {
 		return "tree"

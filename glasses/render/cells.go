@@ -12,23 +12,23 @@ import (
 	"github.com/service-dev/service/glasses/render/typeset"
 )
 
-// place describes one glyph of a text that is not plain: its direction, and whether a line may begin with it.
+// place describes one glyph of a text that is not plain: its direction and whether a line may begin with it.
 type place struct {
 	level, base uint8
-	mayBegin    bool // whether a line may begin with it
-	mayDivide   bool // whether a line may begin with it if no glyph of the previous line has mayBegin
+	mayBegin    bool // a line may begin with the glyph
+	mayDivide   bool // a line may begin with the glyph if no glyph of the previous line has mayBegin
 }
 
-// typesetText is a typeset text. It does not depend on the width and is immutable.
+// typesetText is a text after typesetting. It does not depend on the width and is immutable.
 type typesetText struct {
 	glyphs []*glyph
 	places []place
 }
 
-// maxCellBytes limits the size of all cached cells, because a cell with many marks is large.
+// maxCellBytes is the maximum size of all cached cells, because a cell with many marks is large.
 const maxCellBytes = 16 << 20
 
-// maxTypesetRunes limits the cache of typeset texts, in characters.
+// maxTypesetRunes is the maximum size of the cache of typeset texts, in characters.
 const maxTypesetRunes = 64 << 10
 
 type typesetKey struct {
@@ -37,8 +37,8 @@ type typesetKey struct {
 	text string
 }
 
-// isPlain reports whether a text needs no typesetting: the primary font contains all its characters, which run from
-// left to right and do not affect each other. Its lines break at spaces.
+// isPlain reports whether a text needs no typesetting. This is the case if the primary font contains all its
+// characters, and they run from left to right and do not affect each other. Its lines break at spaces.
 func isPlain(gs []*glyph) bool {
 	for _, g := range gs {
 		if g.complex {
@@ -90,7 +90,7 @@ func (c *glyphCache) typeset(f face, text []rune, o typeset.Options) typesetText
 // run sets the glyphs of cells that were shaped together. Cells in fonts other than the primary one keep their exact
 // distances, to a quarter of a pixel, so that joined letters meet. The primary font rounds each advance.
 func (c *glyphCache) run(f face, text []rune, cells []typeset.Cell, into []*glyph) {
-	exact, pen := 0, 0 // in 1/64 pixel, the latter rounded to 16/64
+	exact, pen := 0, 0 // in 1/64 pixel; pen is rounded to 16/64
 	for k := range cells {
 		i := k
 		if cells[k].Level%2 == 1 { // in drawing order
@@ -114,7 +114,7 @@ func (c *glyphCache) run(f face, text []rune, cells []typeset.Cell, into []*glyp
 	}
 }
 
-// cellKey identifies a cell. signature consists of its characters, glyphs and their positions.
+// cellKey identifies a cell. signature consists of the cell's characters, glyphs and their positions.
 type cellKey struct {
 	size, phase, advance int
 	face                 *fonts.Face
@@ -123,7 +123,7 @@ type cellKey struct {
 
 // cell returns the glyph of a cell, moved right by phase/64 pixels.
 func (c *glyphCache) cell(f face, cell typeset.Cell, chars []rune, phase, advance int) *glyph {
-	// In text from right to left, brackets are mirrored.
+	// Brackets are mirrored in text from right to left.
 	if cell.Face.Primary && len(chars) == 1 && len(cell.Glyphs) == 1 && cell.Level%2 == 0 {
 		return c.get(f, chars[0])
 	}
@@ -144,7 +144,7 @@ func (c *glyphCache) cell(f face, cell typeset.Cell, chars []rune, phase, advanc
 		cost := len(g.pix) + len(sign) + 4*len(chars)
 		if c.cells == nil || len(c.cells) >= maxGlyphs || c.bytes+cost > maxCellBytes {
 			c.cells, c.bytes = map[cellKey]*glyph{}, 0
-			c.texts, c.runes = map[typesetKey]typesetText{}, 0 // texts hold the same glyphs
+			c.texts, c.runes = map[typesetKey]typesetText{}, 0 // texts contain the same glyphs
 		}
 		c.cells[key] = g
 		c.bytes += cost
@@ -177,11 +177,11 @@ func (c *glyphCache) outline(size int, cell typeset.Cell, phase int) sfnt.Segmen
 // WantedFonts returns the names of the font files that this program lacks and needs to draw a view. The result is
 // empty in programs that contain all font files.
 func WantedFonts(m glasses.DeviceModel, v glasses.View) []string {
-	laidOut(m, v) // laying the view out requests the fonts
+	laidOut(m, v) // laying out the view requests the fonts
 	return fonts.Wanted()
 }
 
-// mayBegin reports whether a line may begin with glyph i, which is not the first of the text.
+// mayBegin reports whether a line may begin with glyph i. i must not be the first glyph of the text.
 func (p *paragraph) mayBegin(i int) bool {
 	if p.places != nil {
 		return p.places[i].mayBegin
@@ -189,8 +189,8 @@ func (p *paragraph) mayBegin(i int) bool {
 	return p.breaks != nil && p.breaks[i]
 }
 
-// mayDivide reports whether a line may begin with glyph i, which is not the first, if the previous line cannot end at
-// a better place.
+// mayDivide reports whether a line may begin with glyph i if the previous line cannot end at a better place. i must not
+// be the first glyph of the text.
 func (p *paragraph) mayDivide(i int) bool { return p.places == nil || p.places[i].mayDivide }
 
 // direct determines the order in which a line is drawn, from left to right (rule L2 of Unicode Standard Annex 9), and

@@ -8,15 +8,16 @@ import (
 	"github.com/service-dev/service/glasses/render/typeset"
 )
 
-// firstRightToLeft is the first byte, in UTF-8, of U+0590, the first letter that runs from right to left. Later bytes
-// of other characters are smaller.
+// firstRightToLeft is the first UTF-8 byte of U+0590, the first letter that runs from right to left. The other bytes of
+// a character are smaller.
 const firstRightToLeft = 0xd6
 
 // letters records whether the first letter in the texts of a node and its descendants runs from right to left. It has
-// no entry for nodes without a letter.
+// no entry for a node without letters.
 type letters map[*glasses.Node]bool
 
-// lettersOf returns nil for a tree without right-to-left text, so that most trees need no further work.
+// lettersOf returns the letters of a tree. It returns nil for a tree without right-to-left text, so that most trees
+// need no further work.
 func lettersOf(tree *glasses.Node) letters {
 	if !mayMirror(tree, 1) {
 		return nil
@@ -65,9 +66,9 @@ func (l letters) add(n *glasses.Node, depth int) {
 
 func hasText(n *glasses.Node) bool { return n.Type == glasses.NodeText || n.Type == glasses.NodeButton }
 
-// direct sets the language and the direction of a box. A direction applies to all descendants of the box except
-// texts, which run in the direction of their first letter. A container without a direction inherits it from the first
-// letter below it, and a box without letters inherits it from its container.
+// direct sets the language and direction of a box. A direction applies to all descendants of the box except texts,
+// which run in the direction of their first letter. A container without a direction uses the direction of the first
+// letter below it. A box without letters inherits its container's direction.
 func (s *scene) direct(b *box) {
 	b.language, b.direction = b.n.Language, b.n.Direction
 	if p := b.parent; p != nil {
@@ -92,8 +93,8 @@ func (s *scene) typesetting(b *box) typeset.Options {
 	return typeset.Options{Language: b.language, RTL: b.rtl, Auto: b.direction == "", WithoutAdded: s.withoutAdded}
 }
 
-// across returns the left edge of a part that is w wide and starts distance after the starting edge of in, in
-// the direction of b.
+// across returns the left edge of a part of width w whose distance from the starting edge of in is distance, in the
+// direction of b.
 func (b *box) across(in image.Rectangle, distance, w int) int {
 	if b.rtl {
 		return in.Max.X - distance - w
@@ -109,7 +110,7 @@ func (b *box) indicator(in image.Rectangle) image.Rectangle {
 	return image.Rect(in.Max.X, in.Min.Y, in.Max.X+b.strip, in.Max.Y)
 }
 
-// edge returns the part of a strip that is w wide and farthest from the content.
+// edge returns the part of a strip that has width w and is farthest from the content.
 func (b *box) edge(strip image.Rectangle, w int) image.Rectangle {
 	if b.rtl {
 		strip.Max.X = strip.Min.X + w

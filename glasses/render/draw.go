@@ -9,16 +9,15 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// maxSide limits the sides of a panel in pixels; a model with a larger panel is treated as having
-// none.
+// maxSide is the maximum length of a panel's sides in pixels. A model with a larger panel is treated as having no
+// panel.
 const maxSide = 4096
 
-// Draw returns the panel of m showing v, in the size and colours of the panel. Pixels are opaque; those outside a
+// Draw returns the panel of m showing v, in the size and colours of the panel. Pixels are opaque. Pixels outside a
 // round panel are black. It returns nil for a model without a panel.
 func Draw(m glasses.DeviceModel, v glasses.View) *image.NRGBA { return DrawOver(nil, m, v) }
 
-// DrawOver is like Draw, but draws over an earlier picture instead of allocating one, if that picture has the size of
-// the panel.
+// DrawOver is like Draw, but draws over an earlier picture of the panel's size instead of allocating a new one.
 func DrawOver(img *image.NRGBA, m glasses.DeviceModel, v glasses.View) *image.NRGBA {
 	sc, ok := newScreen(m)
 	if !ok {
@@ -40,7 +39,7 @@ func DrawOver(img *image.NRGBA, m glasses.DeviceModel, v glasses.View) *image.NR
 	return img
 }
 
-// paintOn paints the part of the panel that c covers. The caller must still call finish, which rounds the colours.
+// paintOn paints the part of the panel that c covers. The caller must then call finish, which rounds the colours.
 func (s *scene) paintOn(c *canvas) {
 	s.walk(func(b *box, r, clip image.Rectangle) {
 		if r.Overlaps(clip) {
@@ -50,27 +49,26 @@ func (s *scene) paintOn(c *canvas) {
 	s.painted += c.painted
 }
 
-// paintClip returns the part of the panel that a box at r paints. It includes space for glyphs that extend beyond
-// their line.
+// paintClip returns the part of the panel that a box at r paints. It includes glyphs that extend beyond their line.
 func (s *scene) paintClip(r, clip image.Rectangle) image.Rectangle {
 	return clip.Intersect(r.Inset(-s.body.size))
 }
 
-// canvas paints on the picture of a panel, in the panel's colours (see quantiser).
+// canvas paints the picture of a panel in the panel's colours (see quantiser).
 type canvas struct {
 	img *image.NRGBA
 	q   quantiser
-	// pixels is the remaining number of pixels of pictures that may be decoded.
+	// pixels is how many more pixels of pictures may be decoded.
 	pixels int
-	// traces, if not nil, records which texts affect each pixel; it has the same rectangle as img. text is the text that
-	// is being painted; nil while anything else is painted.
+	// traces records which texts affect each pixel, unless it is nil. It has the same rectangle as img. text is the
+	// text being painted, or nil while other parts are painted.
 	traces *traces
 	text   *box
-	// painted counts the pixels that were painted.
+	// painted is the number of pixels that were painted.
 	painted int
 }
 
-// node paints one box. r is its place on the panel; clip is the part that may be painted.
+// node paints one box. r is the box's place on the panel. clip is the part that may be painted.
 func (c *canvas) node(s *scene, b *box, r, clip image.Rectangle) {
 	focused := b.target >= 0 && b.target == s.focus
 	ink := c.q.ink(b.n.Colour)
@@ -114,7 +112,7 @@ func (c *canvas) progress(s *scene, b *box, r, clip image.Rectangle, ink rgb) {
 	c.fill(in, clip, ink)
 }
 
-// mark paints the indicator of a scroller with hidden content: a thin bar, or the position among the pages.
+// mark paints the indicator of a scroller with hidden content, which is a thin bar or the position among the pages.
 func (c *canvas) mark(s *scene, b *box, r, clip image.Rectangle, ink rgb) {
 	limit := b.limit()
 	if b.n.Overflow != glasses.OverflowScroll && b.n.Overflow != glasses.OverflowPaginate || limit == 0 {
@@ -172,7 +170,7 @@ func (c *canvas) frame(r, clip image.Rectangle, w int, ink rgb) {
 	}
 }
 
-// frameEdges returns the four edges of an outline, w pixels wide. The corners belong to the upper and the lower edge.
+// frameEdges returns the four edges of an outline, w pixels wide. The corners belong to the upper and lower edges.
 func frameEdges(r image.Rectangle, w int) [4]image.Rectangle {
 	w = min(w, (r.Dx()+1)/2, (r.Dy()+1)/2)
 	return [4]image.Rectangle{
@@ -183,7 +181,7 @@ func frameEdges(r image.Rectangle, w int) [4]image.Rectangle {
 	}
 }
 
-// stamp paints ink through mask m, with its top left pixel at x, y.
+// stamp paints ink through the mask m, whose top left pixel is at x, y.
 func (c *canvas) stamp(m *mask, x, y int, clip image.Rectangle, ink rgb) {
 	r := image.Rect(x, y, x+m.w, y+m.h).Intersect(clip).Intersect(c.img.Rect)
 	for py := r.Min.Y; py < r.Max.Y; py++ {
@@ -209,7 +207,7 @@ func blend(px []byte, ink rgb, a uint8) {
 	}
 }
 
-// maskRound blackens the pixels outside the inscribed circle.
+// maskRound makes the pixels outside the inscribed circle black.
 func maskRound(img *image.NRGBA) {
 	w, h := img.Rect.Dx(), img.Rect.Dy()
 	side := min(w, h)

@@ -8,17 +8,17 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// maxFitViews limits the combinations of focus and scroll position that Fit examines. It treats content that is
-// visible only in later combinations as not visible.
+// maxFitViews is the maximum number of combinations of focus and scroll position that Fit examines. Content that is
+// visible only in further combinations counts as not visible.
 const maxFitViews = 2000
 
-// maxFindingText limits the text of a finding in bytes, because the findings of a show are part of its result, which
-// must fit in one frame.
+// maxFindingText is the maximum length of a finding's text in bytes. The findings of a show are part of its result,
+// which must fit in one frame.
 const maxFindingText = 120
 
-// Fit returns the parts of a view's tree that the wearer cannot see or reach on this model with any of its inputs, in
-// drawing order. On a model without navigation, Fit examines only v. The result is empty for a model without a panel
-// and for a clear panel.
+// Fit returns the parts of a view's tree that the wearer cannot see or reach on this model with any input, in drawing
+// order. On a model without navigation, Fit examines only v. The result is empty for a model without a panel and for a
+// clear panel.
 func Fit(m glasses.DeviceModel, v glasses.View) []glasses.Finding {
 	s, ok := laidOut(m, v)
 	if !ok || s.root == nil {
@@ -39,11 +39,11 @@ type fitting struct {
 	*scene
 	views   int
 	fits    map[*box]bool   // targets and images that have been completely on the panel
-	lines   map[*box][]bool // for each text, the lines that have been completely on the panel
-	focused []bool          // for each target, whether it has had the focus
+	lines   map[*box][]bool // lines of each text that have been completely on the panel
+	focused []bool          // targets that have had the focus
 }
 
-// travel navigates in one direction until nothing changes.
+// travel navigates in one direction until the view no longer changes.
 func (f *fitting) travel(direction string) {
 	for f.views < maxFitViews {
 		before := f.view(nil)
@@ -55,8 +55,8 @@ func (f *fitting) travel(direction string) {
 	}
 }
 
-// look records the parts that are completely on the panel. It examines only lines on the panel, because a long text
-// has thousands of lines.
+// look records the parts that are completely on the panel. It examines only lines on the panel, because a long text may
+// have thousands of lines.
 func (f *fitting) look() {
 	f.views++
 	if f.focus >= 0 {
@@ -158,7 +158,7 @@ func (f *fitting) isClipped(b *box) bool {
 	return false
 }
 
-// breaksWord reports whether a line ends within a word. Scripts without spaces may break anywhere.
+// breaksWord reports whether a line ends within a word. In scripts without spaces, lines may end anywhere.
 func (p *paragraph) breaksWord() bool {
 	for i := 1; i < len(p.lines); i++ {
 		at := p.lines[i].from

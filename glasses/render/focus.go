@@ -9,10 +9,10 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// Show returns the view of a tree that replaces another view. The focus moves to the target named by the tree's focus;
-// otherwise it stays on the target with the same ID; otherwise it moves to the first target. If the focus stays, the
-// scroll position stays too as far as the new content allows, and changes only to keep a focused target visible.
-// Otherwise the view starts at the top, or at the target named by the tree's focus.
+// Show returns the view of a tree that replaces another view. The focus moves to the target named by the tree's focus.
+// Without one, it stays on the target with the same ID or, if there is none, moves to the first target. If the focus
+// stays, the scroll position also stays, as far as the new content allows; it changes only to keep a focused target
+// visible. Otherwise the view starts at the top, or at the target named by the tree's focus.
 func Show(m glasses.DeviceModel, before glasses.View, tree *glasses.Node) glasses.View {
 	s, ok := laidOut(m, glasses.View{Tree: tree})
 	if !ok {
@@ -48,9 +48,9 @@ func focusedID(v glasses.View) string {
 	return ""
 }
 
-// Use returns the view after an input of the wearer, and the ID of the target of the input: the target that was tapped
-// on a simulator's panel, was selected, or now has the focus. On models without select, a tap without coordinates
-// selects; on models without navigate, a swipe navigates. Any other input changes nothing.
+// Use returns the view after an input of the wearer, and the ID of the input's target. The target was tapped on a
+// simulator's panel, was selected, or now has the focus. On models without select, a tap without coordinates selects.
+// On models without navigate, a swipe navigates. Other inputs do not change the view.
 func Use(m glasses.DeviceModel, v glasses.View, in glasses.Input) (after glasses.View, target string) {
 	s, ok := laidOut(m, v)
 	if !ok || v.Tree == nil {
@@ -72,9 +72,10 @@ func Use(m glasses.DeviceModel, v glasses.View, in glasses.Input) (after glasses
 	return after, focusedID(after)
 }
 
-// Reach returns the shortest sequence of inputs that moves the focus to the target id and selects it. The target
-// must be at least partly visible when it is selected. Reach does not consider taps at a position, because only a
-// simulator's panel can be touched. It fails with unreachable, or with unsupported for a model without a panel.
+// Reach returns the shortest sequence of inputs that moves the focus to the target id and selects it. The target must
+// be at least partly visible when it is selected. Reach does not consider taps at a position, because only a
+// simulator's panel can be touched. On failure it returns an error with code unreachable, or unsupported for a model
+// without a panel.
 func Reach(m glasses.DeviceModel, v glasses.View, id string) ([]glasses.Input, *glasses.Error) {
 	s, ok := laidOut(m, v)
 	if !ok {
@@ -105,8 +106,8 @@ func Reach(m glasses.DeviceModel, v glasses.View, id string) ([]glasses.Input, *
 		focus, strings.Join(m.Inputs, ", "))
 }
 
-// path returns the shortest sequence of moves, each up or down, after which done returns true; ok is false if there
-// is none. If canMove is false, it checks only the current position. It changes the position of the scene.
+// path returns the shortest sequence of moves, up or down, after which done returns true. ok is false if there is none.
+// If canMove is false, path checks only the current position. It changes the position of the scene.
 func (s *scene) path(canMove bool, done func() bool) (moves []string, ok bool) {
 	type place struct{ focus, scroll int }
 	type visit struct {
@@ -141,7 +142,7 @@ func unreachable(format string, args ...any) *glasses.Error {
 	return &glasses.Error{Code: glasses.CodeUnreachable, Message: fmt.Sprintf(format, args...)}
 }
 
-// maxIDWords limits the IDs that an error lists.
+// maxIDWords is the maximum number of IDs that an error lists.
 const maxIDWords = 12
 
 // idWords lists the IDs of the targets for an error.
@@ -166,8 +167,8 @@ func (s *scene) view(tree *glasses.Node) glasses.View {
 	return glasses.View{Tree: tree, Focus: s.focus, Scroll: s.scroll()}
 }
 
-// named returns the index of the target id, or -1 if there is none. If several targets have this ID, it prefers
-// the one at index near, then the first.
+// named returns the index of the target id, or -1 if there is none. If several targets have this ID, it prefers the
+// target at index near, then the first.
 func (s *scene) named(id string, near int) int {
 	is := func(t *box) bool { return t.n.ID == id }
 	switch {
@@ -179,8 +180,7 @@ func (s *scene) named(id string, near int) int {
 	return slices.IndexFunc(s.targets, is)
 }
 
-// at returns the index of the innermost target visible at pixel p of the panel, or -1 if there is
-// none.
+// at returns the index of the innermost target visible at panel pixel p, or -1 if there is none.
 func (s *scene) at(p image.Point) int {
 	hit := -1
 	s.walk(func(b *box, r, clip image.Rectangle) {
@@ -213,7 +213,7 @@ func (s *scene) reveal() {
 	}
 }
 
-// move implements Navigate.
+// move moves the focus or scrolls, as described at Navigate.
 func (s *scene) move(direction string) {
 	step := map[string]int{"down": 1, "right": 1, "up": -1, "left": -1}[direction]
 	if s.focus >= 0 && s.targets[s.focus].isMirrored() && direction != "up" && direction != "down" {
@@ -230,7 +230,7 @@ func (s *scene) move(direction string) {
 		s.reveal()
 	case b != nil:
 		by := b.page()
-		if !b.paginates() { // one line of the previous page stays visible as context
+		if !b.paginates() { // one line of the previous page stays visible
 			by = max(by-s.body.line, by/2, 1)
 		}
 		s.point(s.focus, b.offset+step*by)

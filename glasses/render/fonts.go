@@ -19,20 +19,20 @@ type mask struct {
 	pix  []uint8
 }
 
-// glyph is a character in a face, or several characters drawn as one: its advance, and its mask with the offset from
-// the pen on the baseline.
+// glyph is a character in a face, or several characters drawn as one. It consists of its advance, and its mask with the
+// offset from the pen on the baseline.
 type glyph struct {
 	r         rune
 	more      []rune // the characters after r
 	advance   int
 	left, top int
-	missing   bool         // no font has the character
+	missing   bool         // no font contains the character
 	complex   bool         // see isPlain
 	font      *fonts.Added // the added font; nil for one of the service's fonts
 	mask
 }
 
-// Fonts are parsed when the first text is drawn, so that programs that never draw text do not pay for it.
+// Fonts are parsed when the first text is drawn, so that programs that never draw text have no cost.
 var (
 	regular = sync.OnceValue(func() *sfnt.Font { return parseFont(goregular.TTF) })
 	bold    = sync.OnceValue(func() *sfnt.Font { return parseFont(gobold.TTF) })
@@ -46,7 +46,7 @@ func parseFont(ttf []byte) *sfnt.Font {
 	return f
 }
 
-// maxGlyphs is the size of the cache, which is emptied when full.
+// maxGlyphs is the size of the cache. The cache is emptied when it is full.
 const maxGlyphs = 4096
 
 type glyphKey struct {
@@ -54,7 +54,7 @@ type glyphKey struct {
 	r    rune
 }
 
-// glyphCache caches glyphs for all panels. It is safe for concurrent use; glyphs are immutable.
+// glyphCache caches glyphs for all panels. It is safe for concurrent use. Glyphs are immutable.
 type glyphCache struct {
 	mu     sync.Mutex
 	glyphs map[glyphKey]*glyph
@@ -66,7 +66,7 @@ type glyphCache struct {
 	bytes  int // of cells
 	texts  map[typesetKey]typesetText
 	runes  int // in texts
-	fonts  int // generation of the fonts that texts were typeset with
+	fonts  int // generation of the fonts used to typeset texts
 }
 
 var glyphs glyphCache
@@ -97,8 +97,8 @@ func (c *glyphCache) get(f face, r rune) *glyph {
 	return g
 }
 
-// load rasterises a glyph. A character that the font lacks becomes a box, or nothing if it takes up no width
-// (combining marks, joiners).
+// load rasterises a glyph. A character that the font lacks becomes a box. If it takes up no width (combining marks,
+// joiners), it is not drawn.
 func (c *glyphCache) load(f face, r rune) *glyph {
 	src := regular()
 	if f.bold {
@@ -128,7 +128,7 @@ func (c *glyphCache) load(f face, r rune) *glyph {
 	return g
 }
 
-// boxOf returns a box as high as a capital letter, to draw instead of a missing character.
+// boxOf returns a box as high as a capital letter, to be drawn instead of a missing character.
 func boxOf(f face, r rune) *glyph {
 	h := max(f.size*7/10, 3)
 	w := max(h*3/5, 3)

@@ -9,19 +9,20 @@ import (
 	"sync"
 )
 
-// Icons returns the names of the known icons, sorted. Other names are drawn as an empty box.
+// Icons returns the sorted names of the known icons. Other names are drawn as an empty box.
 func Icons() []string {
 	return slices.Sorted(maps.Keys(iconShapes))
 }
 
-// iconGrid is the side of the square in which icons are defined; iconPen is the width of their lines.
+// iconGrid is the side of the square in which icons are defined. iconPen is the width of their lines.
 const (
 	iconGrid = 48
 	iconPen  = 4
-	iconFine = 16 // coordinates of shapes are in 1/iconFine of the grid
+	iconFine = 16 // number of units of a shape's coordinates per unit of the grid
 )
 
-// shape is one part of an icon, in 1/iconFine of the grid. An erasing shape removes the parts below it.
+// shape is one part of an icon. Its coordinates are in 1/iconFine of the grid. An erasing shape removes the parts below
+// it.
 type shape struct {
 	kind  byte // one of the letters of iconShapes
 	erase bool
@@ -106,8 +107,8 @@ func inPolygon(x, y int, v []int) bool {
 	return in
 }
 
-// drawIcon returns the mask of the part of an icon that is size pixels wide and high. It samples each pixel at 16
-// points, or at 4 in large icons.
+// drawIcon returns the mask of the part of an icon of size by size pixels. It samples each pixel at 16 points, or at 4
+// in large icons.
 func drawIcon(spec string, size int, part image.Rectangle) mask {
 	shapes := parseIcon(spec)
 	m := mask{w: part.Dx(), h: part.Dy(), pix: make([]uint8, part.Dx()*part.Dy())}
@@ -145,7 +146,7 @@ type iconKey struct {
 	size int
 }
 
-// iconCache caches masks of icons up to maxIconKept pixels wide. It is emptied when it is full.
+// iconCache caches masks of icons that are at most maxIconKept pixels wide. The cache is emptied when it is full.
 var iconCache struct {
 	sync.Mutex
 	masks map[iconKey]*mask
@@ -184,7 +185,7 @@ func (c *canvas) icon(s *scene, b *box, r, clip image.Rectangle, ink rgb) {
 		c.frame(at, clip, s.border, ink)
 	case size <= maxIconKept:
 		c.stamp(iconMask(b.n.Icon, size), at.Min.X, at.Min.Y, clip, ink)
-	case !clip.Empty(): // only the visible part, because a tree may have hundreds of icons as large as the panel
+	case !clip.Empty(): // only the visible part, because a tree may contain hundreds of icons as large as the panel
 		m := drawIcon(spec, size, clip.Sub(at.Min))
 		c.stamp(&m, clip.Min.X, clip.Min.Y, clip, ink)
 	}

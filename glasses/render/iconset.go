@@ -1,8 +1,8 @@
 package render
 
 // iconShapes defines the icons on a grid of 48 units. The letters are L, a line through points with round ends; O, a
-// ring (centre, radius); A, the part of a ring within a rectangle (then left, top, right, bottom); D, a disc; R, a
-// rectangle; P, a polygon. A minus sign erases.
+// ring (centre, radius); A, the part of a ring within a rectangle (followed by left, top, right, bottom); D, a disc; R,
+// a rectangle; P, a polygon. A minus sign erases.
 var iconShapes = map[string]string{
 	"check":       "L8,26,19,37,40,12",
 	"cross":       "L11,11,37,37 L37,11,11,37",

@@ -10,12 +10,12 @@ import (
 	"github.com/service-dev/service/glasses/media"
 )
 
-// maxPixels limits the total size of the pictures in a tree before they are decoded, because a few hundred bytes of
-// PNG can declare any size.
+// maxPixels is the maximum total size of the pictures in a tree. It is checked before they are decoded, because a few
+// hundred bytes of PNG can declare any size.
 const maxPixels = 4 << 20
 
-// CheckImages decodes the pictures in a tree. It returns a bad_payload error that names the node by its path if one of
-// them is not a readable PNG or JPEG, or if together they have more than 4 megapixels (4 194 304).
+// CheckImages decodes the pictures in a tree. It returns a bad_payload error if a picture is not a readable PNG or
+// JPEG, naming the node by its path, or if all pictures together exceed 4 megapixels (4 194 304).
 func CheckImages(tree glasses.Node) *glasses.Error {
 	left := maxPixels
 	return checkImages(&tree, "tree", 1, &left)
@@ -47,7 +47,7 @@ func checkImages(n *glasses.Node, path string, depth int, left *int) *glasses.Er
 	return nil
 }
 
-// pictureSize returns the declared size of an upright picture without decoding it. It limits the size so that the
+// pictureSize returns the declared size of an upright picture without decoding it. The size is limited so that the
 // product of its sides does not overflow.
 func pictureSize(data string) (image.Point, error) {
 	raw, err := base64.StdEncoding.DecodeString(data)
@@ -67,7 +67,7 @@ func pictureSize(data string) (image.Point, error) {
 	return size, nil
 }
 
-// decode returns an upright picture. The caller must check its size first.
+// decode returns an upright picture. The caller must check the size of the picture first.
 func decode(data string) (*image.RGBA, error) {
 	raw, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
@@ -76,7 +76,7 @@ func decode(data string) (*image.RGBA, error) {
 	return media.Decode(raw)
 }
 
-// pictureBounds returns the size of an image node in a space of width w: its natural or requested size, with its
+// pictureBounds returns the size of an image node in a space of width w. It is the natural or requested size with its
 // proportions, limited by the panel.
 func (s *scene) pictureBounds(b *box, w int) image.Point {
 	size := b.own
@@ -146,11 +146,11 @@ func (c *canvas) picture(b *box, r, clip image.Rectangle, ink rgb) {
 	}
 }
 
-// average returns the pixel x, y of src scaled to size: the area-weighted mean of the source pixels that it
+// average returns the pixel x, y of src scaled to size. This is the area-weighted mean of the source pixels that it
 // covers.
 func average(src *image.RGBA, size image.Point, x, y int) (px [4]int) {
 	w, h := src.Rect.Dx(), src.Rect.Dy()
-	x0, x1, y0, y1 := x*w, (x+1)*w, y*h, (y+1)*h // in parts of a pixel: 1/size.X across, 1/size.Y down
+	x0, x1, y0, y1 := x*w, (x+1)*w, y*h, (y+1)*h // in 1/size.X of a pixel across, and 1/size.Y of a pixel down
 	for sy := y0 / size.Y; sy*size.Y < y1; sy++ {
 		wy := min(y1, (sy+1)*size.Y) - max(y0, sy*size.Y)
 		row := src.Pix[sy*src.Stride:]

@@ -6,8 +6,8 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// layout positions every box. It first determines widths and the resulting heights. Then columns distribute the
-// remaining height, which determines the positions.
+// layout positions every box. It first determines widths and the heights that follow from them. Then columns distribute
+// the remaining height, which determines the positions.
 func (s *scene) layout() {
 	s.measure(s.root, s.area.Dx())
 	s.place(s.root, s.area.Min.X, s.area.Min.Y, s.area.Dy())
@@ -51,7 +51,7 @@ func (s *scene) measure(b *box, w int) {
 	b.h += 2 * b.padY
 }
 
-// fills reports whether a child has the full width of its column.
+// fills reports whether a child is as wide as its column.
 func fills(k *box) bool {
 	switch k.n.Type {
 	case glasses.NodeText, glasses.NodeList:
@@ -71,7 +71,7 @@ func fills(k *box) bool {
 	return k.parent.n.Type == glasses.NodeList
 }
 
-// rowWidths distributes the width of a row. If it is too small, flexible children shrink, the widest first.
+// rowWidths distributes the width of a row. If the width is too small, flexible children shrink, the widest first.
 func (s *scene) rowWidths(b *box, in int) []int {
 	widths := make([]int, len(b.kids))
 	left := in - b.gaps()
@@ -98,7 +98,7 @@ func grow(kids []*box, sizes []int, left int) {
 		shares += max(k.n.Grow, 0)
 	}
 	for i, k := range kids {
-		if g := max(k.n.Grow, 0); g > 0 { // from the remainder, so that no pixel is lost to rounding
+		if g := max(k.n.Grow, 0); g > 0 { // computed from the remainder, so that no pixel is lost to rounding
 			part := left * g / shares
 			sizes[i] += part
 			left, shares = left-part, shares-g
@@ -106,8 +106,8 @@ func grow(kids []*box, sizes []int, left int) {
 	}
 }
 
-// shrink reduces sizes by much in total, the largest first, so that the result is as even as possible. It
-// makes no size smaller than least.
+// shrink reduces sizes by much in total, the largest first, so that the result is as even as possible. No size becomes
+// smaller than least.
 func shrink(sizes []*int, much, least int) {
 	total := -much
 	for _, v := range sizes {
@@ -115,7 +115,7 @@ func shrink(sizes []*int, much, least int) {
 	}
 	total = max(total, 0)
 	open := sizes
-	for len(open) > 0 { // sizes below an even share stay; the others share the rest
+	for len(open) > 0 { // sizes below an even share stay; the others share what remains
 		share := total / len(open)
 		var rest []*int
 		for _, v := range open {
@@ -137,7 +137,7 @@ func shrink(sizes []*int, much, least int) {
 	}
 }
 
-// place positions b at x, y with the height h, and its children inside it.
+// place positions b at x, y with height h, and its children inside it.
 func (s *scene) place(b *box, x, y, h int) {
 	b.x, b.y, b.h = x, y, h
 	in := b.inner(b.rect())
@@ -193,7 +193,7 @@ func (s *scene) placeRow(b *box, in image.Rectangle) {
 	}
 }
 
-// aligned returns the offset from the starting edge of content that leaves the space left free.
+// aligned returns the offset of content from the starting edge if the space left is free.
 func aligned(align string, left int) int {
 	switch {
 	case left <= 0:

@@ -7,11 +7,11 @@ import (
 	"unicode"
 )
 
-// maxMissingNamed limits the number of missing characters that are listed.
+// maxMissingNamed is the maximum number of missing characters that are listed.
 const maxMissingNamed = 8
 
-// missing lists the characters of a paragraph that no font contains, each once, in order: "ሀ U+1200
-// ETHIOPIC SYLLABLE HA, ለ U+1208 ETHIOPIC SYLLABLE LA". It returns "" if there are none.
+// missing lists the characters of a paragraph that no font contains, each once and in order: "ሀ U+1200 ETHIOPIC
+// SYLLABLE HA, ለ U+1208 ETHIOPIC SYLLABLE LA". It returns "" if there are none.
 func (p *paragraph) missing() string {
 	var runes []rune
 	for _, g := range p.glyphs {
@@ -39,8 +39,8 @@ func nameRunes(runes []rune) string {
 	return strings.Join(names, ", ")
 }
 
-// legible returns how much of the visible part of a line the wearer can read: a line with a missing character is never
-// read in full, and a line of only missing characters not at all.
+// legible returns how much of the visible part of a line the wearer can read. A line with a missing character is not
+// readable in full, and a line that consists of missing characters is not readable at all.
 func (p *paragraph) legible(l textLine, v lineView) lineView {
 	some, missing := false, false
 	for _, g := range p.glyphs[l.from:l.to] {

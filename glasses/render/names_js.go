@@ -1,5 +1,5 @@
 package render
 
-// nameOf returns "": a page names characters by code point only, because the table of names would add a tenth to the
-// program that it loads.
+// nameOf returns "". A page identifies characters by code point only, because the table of names would make the program
+// that it loads larger by a tenth.
 func nameOf(rune) string { return "" }

@@ -2,8 +2,8 @@ package render
 
 import "github.com/service-dev/service/glasses"
 
-// flow moves the content of a paginating box so that no page break cuts a line of text, a picture or a target; they
-// start on the next page instead. Content higher than a page is cut.
+// flow moves the content of a paginating box so that no page break cuts a line of text, a picture or a target. Such a
+// part starts on the next page instead. Content higher than a page is cut.
 func (b *box) flow() {
 	p := pager{top: b.inner(b.rect()).Min.Y, page: b.page()}
 	shift, end := 0, p.top
@@ -29,7 +29,7 @@ func (p pager) over(y, h int) int {
 	return p.page - at
 }
 
-// flow moves b by shift and past page breaks, and returns the shift for the content after it.
+// flow moves b by shift and beyond page breaks, and returns the shift for the content after it.
 func (p pager) flow(b *box, shift int) int {
 	whole := b.n.Type != glasses.NodeText && b.n.Type != glasses.NodeColumn && b.n.Type != glasses.NodeList
 	if whole || b.target >= 0 && b.h <= p.page {
@@ -66,8 +66,8 @@ func (p pager) flowText(b *box, shift int) int {
 	return shift + extra
 }
 
-// Pages returns the number of pages of the scrollable content, in heights of its visible part; 1 if there is no
-// scrollable content.
+// Pages returns the number of pages of the scrollable content, in heights of its visible part. It returns 1 if there is
+// no scrollable content.
 func Pages(m glasses.DeviceModel, v glasses.View) int {
 	s, ok := laidOut(m, v)
 	if !ok || s.primary == nil {

@@ -23,7 +23,7 @@ func (p *pool) Get() *png.EncoderBuffer {
 // Put implements png.EncoderBufferPool.
 func (p *pool) Put(b *png.EncoderBuffer) { p.Pool.Put(b) }
 
-// PNG encodes a picture returned by Draw; it returns nil for nil. The bytes are the same on every platform. Pictures
+// PNG encodes a picture returned by Draw, or returns nil for nil. The bytes are the same on every platform. Pictures
 // with at most 256 colours have a palette.
 func PNG(img *image.NRGBA) []byte {
 	if img == nil {
@@ -31,7 +31,7 @@ func PNG(img *image.NRGBA) []byte {
 	}
 	var out bytes.Buffer
 	var err error
-	// Panels are mostly black, so the best compression takes twice as long for little gain.
+	// Panels are mostly black, for which the best compression takes twice as long and saves little.
 	encoder := png.Encoder{CompressionLevel: png.BestSpeed, BufferPool: encoders}
 	if p := paletted(img); p != nil {
 		err = encoder.Encode(&out, p)
@@ -44,8 +44,8 @@ func PNG(img *image.NRGBA) []byte {
 	return out.Bytes()
 }
 
-// paletted returns img with a palette in order of first occurrence, or nil if img has too many colours. It copies
-// rows that are equal to the row above, as most rows of a panel are.
+// paletted returns img with a palette in order of first occurrence, or nil if img has too many colours. It copies rows
+// that equal the row above, because most rows of a panel do.
 func paletted(img *image.NRGBA) *image.Paletted {
 	out := image.NewPaletted(img.Rect, nil)
 	index := map[uint32]uint8{}
@@ -63,7 +63,8 @@ func paletted(img *image.NRGBA) *image.Paletted {
 	return out
 }
 
-// translate writes one row as palette indexes and adds new colours. It returns false if the palette is full.
+// translate writes one row as palette indexes and adds new colours to the palette. It returns false if the palette is
+// full.
 func translate(to, row []byte, out *image.Paletted, index map[uint32]uint8) bool {
 	var last uint32
 	var at uint8

@@ -17,8 +17,8 @@ type quantiser struct {
 	levels int // number of shades of a green panel
 }
 
-// framePalette is the default palette of Brilliant Frame, from its documentation ("display", names and colours of the
-// 16 entries).
+// framePalette is the default palette of Brilliant Frame. It is from the documentation ("display", names and colours of
+// the 16 entries).
 var framePalette = [16]rgb{
 	{0x00, 0x00, 0x00}, {0xff, 0xff, 0xff}, {0x9d, 0x9d, 0x9d}, {0xbe, 0x26, 0x33},
 	{0xe0, 0x6f, 0x8b}, {0x49, 0x3c, 0x2b}, {0xa4, 0x64, 0x22}, {0xeb, 0x89, 0x31},
@@ -39,8 +39,8 @@ func newQuantiser(p *glasses.Panel) quantiser {
 	return quantiser{colour: p.Colour, levels: 1 << min(max(p.Bits, 1), 8)}
 }
 
-// ink returns the panel's colour for the #rrggbb colour of text and shapes; white if it is empty. On one-bit panels
-// every colour except the darkest is lit.
+// ink returns the panel's colour for the #rrggbb colour of text and shapes. An empty colour means white. On one-bit
+// panels every colour except the darkest is lit.
 func (q quantiser) ink(colour string) rgb {
 	c := rgb{0xff, 0xff, 0xff}
 	if parsed, ok := glasses.ParseColour(colour); ok {
@@ -62,8 +62,8 @@ func (q quantiser) ink(colour string) rgb {
 	return c
 }
 
-// cover returns the coverage that the panel shows for a. On a panel without intermediate shades, it is all or
-// nothing.
+// cover returns the coverage that the panel shows for a. On a panel without intermediate shades, it is either full or
+// zero.
 func (q quantiser) cover(a uint8) uint8 {
 	if q.colour != glasses.ColourPalette && (q.colour != glasses.ColourGreen || q.levels > 2) {
 		return a
@@ -77,7 +77,7 @@ func (q quantiser) cover(a uint8) uint8 {
 // hardEdge is the minimum coverage that lights a pixel on a panel without intermediate shades.
 const hardEdge = 112
 
-// leastCover returns the minimum coverage that lights a pixel at all.
+// leastCover returns the minimum coverage that lights a pixel.
 func (q quantiser) leastCover() uint8 {
 	if q.cover(hardEdge-1) == 0 {
 		return hardEdge
@@ -85,8 +85,8 @@ func (q quantiser) leastCover() uint8 {
 	return 1
 }
 
-// leastSeen returns the lowest coverage that makes ink differ visibly from the ground below it; ok is false if there
-// is none.
+// leastSeen returns the lowest coverage at which ink differs visibly from the ground below it. ok is false if there is
+// none.
 func (q quantiser) leastSeen(ink, ground rgb) (least uint8, ok bool) {
 	a := sort.Search(256, func(a int) bool {
 		px := ground
@@ -96,7 +96,7 @@ func (q quantiser) leastSeen(ink, ground rgb) (least uint8, ok bool) {
 	return uint8(a), a < 256
 }
 
-// shown returns the colour that the panel shows for a colour of its canvas.
+// shown returns the colour that the panel shows for a colour of the canvas.
 func (q quantiser) shown(c rgb) rgb {
 	if q.colour != glasses.ColourGreen {
 		return c
@@ -124,7 +124,7 @@ func (q quantiser) picture(c rgb, x, y int) rgb {
 		v = shade * 255 / top
 		return rgb{uint8(v), uint8(v), uint8(v)}
 	case glasses.ColourPalette:
-		// Colours at or near an entry of the palette are not dithered: black stays black.
+		// Colours in the palette or close to an entry are not dithered, so that black stays black.
 		own, most := nearest(c), 0
 		for k := range c {
 			most = max(most, 2*(int(c[k])-int(own[k])), 2*(int(own[k])-int(c[k])))
@@ -151,8 +151,8 @@ func (q quantiser) finish(img *image.NRGBA) {
 	}
 }
 
-// LostColours returns the colours in a tree that the panel of a model shows as a different colour, without
-// duplicates, in reading order.
+// LostColours returns the colours in a tree that a model's panel shows as a different colour, without duplicates and in
+// reading order.
 func LostColours(m glasses.DeviceModel, tree *glasses.Node) []string {
 	s, ok := newScreen(m)
 	if !ok || tree == nil {
@@ -174,14 +174,14 @@ func (q quantiser) appendLost(lost []string, n *glasses.Node, depth int) []strin
 	return lost
 }
 
-// brightness returns a value between perceived brightness and the strongest component, so that no pure colour looks
-// dark on a green panel.
+// brightness returns a value between the perceived brightness and the strongest component of c, so that no pure colour
+// looks dark on a green panel.
 func brightness(c rgb) uint8 {
 	eye := (299*int(c[0]) + 587*int(c[1]) + 114*int(c[2]) + 500) / 1000
 	return uint8((eye + int(max(c[0], c[1], c[2])) + 1) / 2)
 }
 
-// nearest returns the palette entry that looks most like c.
+// nearest returns the palette entry that looks most similar to c.
 func nearest(c rgb) rgb {
 	best, least := framePalette[0], 1<<30
 	for _, p := range framePalette {

@@ -7,11 +7,11 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// rasteriser converts outlines to masks using only integers. (x/image/vector uses float32, which may round curves
-// differently on processors that fuse multiply and add.)
+// rasteriser converts outlines to masks using only integers. The package x/image/vector uses float32, which may round
+// curves differently on processors that fuse multiplication and addition.
 type rasteriser struct {
-	edges     []edge  // the highest first
-	active    []*edge // those that may cross the current row
+	edges     []edge  // ordered by upper end, the highest first
+	active    []*edge // edges that may cross the current row
 	crossings []crossing
 	cover     []int32
 }
@@ -26,8 +26,8 @@ const (
 	curveSteps = 8  // straight pieces per curve
 )
 
-// glyph fills an outline by the non-zero rule. left and top are the position of the mask relative to the origin of the
-// outline.
+// glyph fills an outline using the non-zero rule. left and top are the position of the mask relative to the origin of
+// the outline.
 func (z *rasteriser) glyph(segments sfnt.Segments) (left, top int, m mask) {
 	bounds := segments.Bounds()
 	left, top = bounds.Min.X.Floor(), bounds.Min.Y.Floor()
@@ -77,7 +77,7 @@ func (z *rasteriser) outline(segments sfnt.Segments, dx, dy int) {
 				z.line(pen, p)
 				pen = p
 			}
-		case sfnt.SegmentOpCubeTo: // only added fonts have them
+		case sfnt.SegmentOpCubeTo: // only in added fonts
 			z.cube(pen, at(s.Args[0]), at(s.Args[1]), at(s.Args[2]))
 			pen = at(s.Args[2])
 		}
@@ -112,7 +112,7 @@ func (z *rasteriser) row(y, w int, into []uint8) {
 	}
 }
 
-// cross collects the points where the line at y crosses the active edges, from left to right.
+// cross collects the points at which the line at y crosses the active edges, from left to right.
 func (z *rasteriser) cross(y int) {
 	z.crossings = z.crossings[:0]
 	for _, e := range z.active {

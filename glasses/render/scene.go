@@ -16,11 +16,11 @@ type scene struct {
 	letters letters
 	targets []*box
 	focus   int // index into targets; -1 for none
-	// primary is the scroller that the view's scroll applies to: the first one in drawing order with hidden content.
-	// Other scrollers follow the focus.
+	// primary is the scroller to which the view's scroll applies. It is the first scroller in drawing order with hidden
+	// content. Other scrollers follow the focus.
 	primary   *box
 	scrollers []*box // in drawing order
-	// painted counts the pixel changes of all passes that paint the scene. Every blended colour counts once.
+	// painted counts the changes of pixels in all passes that paint the scene. Every blended colour counts once.
 	painted int
 }
 
@@ -45,8 +45,7 @@ func newScene(sc screen, v glasses.View) *scene {
 	return s
 }
 
-// point sets the focus, and the scroll position of the primary scroller, to the nearest valid
-// values.
+// point sets the focus and the scroll position of the primary scroller to the nearest valid values.
 func (s *scene) point(focus, scroll int) {
 	s.focus = min(max(focus, -1), len(s.targets)-1)
 	for _, b := range s.scrollers {
@@ -55,7 +54,7 @@ func (s *scene) point(focus, scroll int) {
 	if s.primary != nil {
 		s.primary.offset = s.primary.within(scroll)
 	}
-	// From the inside out, because an outer scroller needs the inner offsets.
+	// Proceed from the inside out, because an outer scroller needs the inner offsets.
 	for i := len(s.scrollers) - 1; i >= 0 && s.focus >= 0; i-- {
 		if b, t := s.scrollers[i], s.targets[s.focus]; b != s.primary && b.has(t) {
 			b.offset = b.reveal(t, 0)
@@ -71,7 +70,8 @@ func (s *scene) scroll() int {
 	return s.primary.offset
 }
 
-// walk visits every box in drawing order: r is its place on the panel, clip the part of the panel that it may paint.
+// walk visits every box in drawing order. r is the box's place on the panel. clip is the part of the panel that it may
+// paint.
 func (s *scene) walk(visit func(b *box, r, clip image.Rectangle)) {
 	if s.root != nil {
 		s.walkBox(s.root, 0, s.area, visit)
@@ -87,8 +87,8 @@ func (s *scene) walkBox(b *box, dy int, clip image.Rectangle, visit func(b *box,
 	}
 }
 
-// build creates the boxes with all their properties that do not depend on width. It omits nodes beyond the limits of
-// a tree; glasses.ParseShow rejects such trees.
+// build creates the boxes with all properties that do not depend on width. It omits nodes beyond the limits of a tree,
+// which glasses.ParseShow rejects.
 func (s *scene) build(n *glasses.Node, parent *box, index, depth int) *box {
 	s.nodes++
 	b := &box{n: n, parent: parent, index: index, target: -1, align: n.Align}
@@ -160,12 +160,12 @@ func (s *scene) buildLeaf(b *box) {
 	}
 }
 
-// iconSize returns the side of an icon's square: as requested, or the height of a line of text.
+// iconSize returns the side of an icon's square. It is the requested size or the height of a line of text.
 func (s *scene) iconSize(n *glasses.Node) int {
 	return min(or(n.Width, glasses.MaxLength), or(n.Height, glasses.MaxLength), or(max(n.Width, n.Height), s.body.line))
 }
 
-// labelPages replaces page dots with a label where the dots do not fit, and reports whether it did so anywhere.
+// labelPages replaces page dots with a label where the dots do not fit. It reports whether it replaced any.
 func (s *scene) labelPages() bool {
 	any := false
 	for _, b := range s.scrollers {
@@ -177,12 +177,12 @@ func (s *scene) labelPages() bool {
 	return any
 }
 
-// pageLabel returns the text "page/pages"; page counts from 0.
+// pageLabel returns the text "page/pages". page counts from 0.
 func pageLabel(s *scene, page, pages int) *paragraph {
 	return newParagraph(strconv.Itoa(page+1)+"/"+strconv.Itoa(pages), s.caption, typeset.Options{})
 }
 
-// or returns v if it is positive, otherwise def.
+// or returns v if it is positive, and def otherwise.
 func or(v, def int) int {
 	if v > 0 {
 		return v

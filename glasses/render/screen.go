@@ -8,9 +8,9 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// screen holds the properties of a panel that layout and drawing need.
+// screen contains the properties of a panel that layout and drawing need.
 type screen struct {
-	// area is the usable area: the whole panel, or the inscribed square of a round one.
+	// area is the usable area, which is the whole panel or the inscribed square of a round one.
 	area image.Rectangle
 	// large, title, body and caption are the faces of the text styles, in sizes that are legible on this panel.
 	large, title, body, caption face
@@ -25,7 +25,7 @@ type screen struct {
 	quantiser
 }
 
-// Area returns the part of a model's panel that is used; it is empty for a model without a panel.
+// Area returns the usable part of a model's panel. It is empty for a model without a panel.
 func Area(m glasses.DeviceModel) image.Rectangle {
 	s, _ := newScreen(m)
 	return s.area
@@ -37,7 +37,7 @@ type face struct {
 	size, line int
 }
 
-// newScreen returns the screen of a model; ok is false for a model without a panel.
+// newScreen returns the screen of a model. ok is false for a model without a panel.
 func newScreen(m glasses.DeviceModel) (screen, bool) {
 	p := m.Panel
 	if p == nil || p.Width <= 0 || p.Height <= 0 || p.Width > maxSide || p.Height > maxSide {
@@ -65,7 +65,7 @@ func newScreen(m glasses.DeviceModel) (screen, bool) {
 }
 
 func (s *screen) setFaces(p *glasses.Panel) {
-	if p.TextLines > 0 { // exactly that many lines fit in every style, half as many in large
+	if p.TextLines > 0 { // exactly as many lines fit in every style, and half as many in large
 		line := max(s.area.Dy()/p.TextLines, 1)
 		size := max(line*4/5, 1)
 		s.title, s.body, s.caption = face{true, size, line}, face{false, size, line}, face{false, max(size*4/5, 1),
@@ -95,13 +95,13 @@ func (s *screen) styled(style string) face {
 // TextSize describes how a model draws a text style.
 type TextSize struct {
 	Style string
-	// Size is the height of the font and Line the distance between baselines, in panel pixels.
+	// Size is the height of the font, and Line is the distance between baselines, in panel pixels.
 	Size, Line int
 	// Lines is the number of lines that fit on the panel.
 	Lines int
 }
 
-// TextSizes returns the text sizes of a model from the largest to the smallest; nil for a model without a panel.
+// TextSizes returns the text sizes of a model from the largest to the smallest, or nil for a model without a panel.
 func TextSizes(m glasses.DeviceModel) []TextSize {
 	s, ok := newScreen(m)
 	if !ok {
@@ -115,7 +115,7 @@ func TextSizes(m glasses.DeviceModel) []TextSize {
 	return sizes
 }
 
-// TextSizeWords describes TextSizes in one line; empty for a model without a panel.
+// TextSizeWords describes TextSizes in one line. It returns "" for a model without a panel.
 func TextSizeWords(m glasses.DeviceModel) string {
 	var words []string
 	for _, s := range TextSizes(m) {

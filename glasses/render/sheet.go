@@ -15,8 +15,8 @@ const (
 	sheetWidth   = 1300 // width of a row of panels
 )
 
-// Sheet returns a contact sheet that shows a new tree on each model with a panel, with the name of the model and the
-// number of findings.
+// Sheet returns a contact sheet that shows a new tree on each model with a panel. Captions contain the name of the
+// model and the number of findings.
 func Sheet(models []glasses.DeviceModel, tree *glasses.Node) *image.NRGBA {
 	type panel struct {
 		picture *image.NRGBA

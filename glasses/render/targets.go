@@ -47,8 +47,8 @@ func Hit(m glasses.DeviceModel, v glasses.View, x, y int) (Target, bool) {
 	return Targets(m, v)[i], true
 }
 
-// Clamp limits focus and scroll to valid values: focus to -1 or an index into Targets, scroll to 0 up to the end of
-// the content. A view that sets only a tree starts at its first target and at the top.
+// Clamp limits focus and scroll to valid values. focus is -1 or an index into Targets, and scroll is between 0 and the
+// end of the content. A view that sets only a tree starts at its first target and at the top.
 func Clamp(m glasses.DeviceModel, v glasses.View) glasses.View {
 	s, ok := laidOut(m, v)
 	if !ok {
@@ -68,7 +68,7 @@ func Navigate(m glasses.DeviceModel, v glasses.View, direction string) glasses.V
 	return s.view(v.Tree)
 }
 
-// Words returns the texts of a tree in reading order, one entry per node with text, whether visible or not.
+// Words returns the texts of a tree in reading order, visible or not, with one entry for each node that has text.
 func Words(tree *glasses.Node) []string {
 	if tree == nil {
 		return []string{}

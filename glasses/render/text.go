@@ -16,7 +16,7 @@ type paragraph struct {
 	face    face
 	glyphs  []*glyph
 	places  []place // one per glyph; nil for a plain text
-	breaks  []bool  // of a plain text that does not fit in one line: whether a line may begin with each glyph
+	breaks  []bool  // for each glyph of a plain text that does not fit in one line, whether a line may begin with it
 	natural int     // width of the widest line without wrapping, in pixels
 	lines   []textLine
 }
@@ -25,7 +25,7 @@ type paragraph struct {
 type textLine struct {
 	from, to, width, top int
 	order                []int // indexes of the glyphs from left to right; nil means from..to in order
-	rtl                  bool  // whether the line starts on the right
+	rtl                  bool  // the line starts on the right
 }
 
 // zeroWidth reports whether a character takes up no width.
@@ -72,12 +72,12 @@ func (p *paragraph) trimmed(from, to int) textLine {
 	return l
 }
 
-// wrap breaks the text into lines of at most w pixels, between words if possible, otherwise between characters with
-// their marks. A character wider than w gets a separate line.
+// wrap breaks the text into lines of at most w pixels, between words if possible, and otherwise between characters with
+// their marks. A character wider than w is placed on a separate line.
 func (p *paragraph) wrap(w int) {
 	p.lines = p.lines[:0]
 	p.findBreaks(w)
-	from, next, division, width := 0, 0, 0, 0 // next and division: where the next line may begin
+	from, next, division, width := 0, 0, 0, 0 // the next line may begin at next or division
 	for i := 0; i < len(p.glyphs); i++ {
 		g := p.glyphs[i]
 		if g.r == '\n' {
@@ -104,7 +104,7 @@ func (p *paragraph) wrap(w int) {
 	p.add(from, len(p.glyphs))
 }
 
-// findBreaks finds where the lines of a plain text may begin, unless it fits in w pixels.
+// findBreaks finds where the lines of a plain text may begin. It does nothing if the text fits in w pixels.
 func (p *paragraph) findBreaks(w int) {
 	if p.places != nil || p.breaks != nil || p.natural <= w {
 		return
@@ -142,15 +142,15 @@ func (c *canvas) paragraph(b *box, r, clip image.Rectangle, ink rgb) {
 	}
 }
 
-// firstBelow returns the index of the first line that ends at y or below; y is relative to the first line.
+// firstBelow returns the index of the first line that ends at y or below. y is relative to the first line.
 func (p *paragraph) firstBelow(y int) int {
 	return sort.Search(len(p.lines), func(i int) bool { return p.lines[i].top+p.face.line >= y })
 }
 
-// lineAt returns the top left corner of line l of box b drawn at r. ok is false if l is not drawn: outside
-// scrollers, a line is omitted if a quarter or more of it is cut off at the bottom. A scroller draws it, as a hint
-// that there is more content. lineAt moves a line if that keeps parts beyond its edges, such as the tail of a j,
-// from being cut. least is the minimum coverage of a pixel that the panel shows.
+// lineAt returns the top left corner of line l of box b drawn at r. ok is false if l is not drawn: outside scrollers, a
+// line is omitted if a quarter or more of it is cut off at the bottom. A scroller draws such a line, as a hint that
+// there is more content. lineAt moves a line if that prevents parts beyond its edges, such as the tail of a j, from
+// being cut. least is the minimum coverage of a pixel that the panel shows.
 func (b *box) lineAt(l textLine, r, clip image.Rectangle, least uint8) (image.Point, bool) {
 	p := b.text
 	in := image.Rect(r.Min.X+b.padX, r.Min.Y+b.padY, r.Max.X-b.padX, r.Max.Y-b.padY)
@@ -176,12 +176,12 @@ func (b *box) lineAt(l textLine, r, clip image.Rectangle, least uint8) (image.Po
 	return at, true
 }
 
-// maxShift limits how far a line is moved up or down. The marks of every script need less. A letter with a tall stack
-// of marks stays on its line, and the marks are cut.
+// maxShift returns how far a line may be moved up or down, in pixels. The marks of every script need less. A letter
+// with a tall stack of marks stays on its line, and the marks are cut.
 func (f face) maxShift() int { return f.line / 6 }
 
-// moveInside returns how far to move the ink from..to so that it lies within low..high. It returns 0 if there is
-// not enough space, or if the line first..last is not within low..high.
+// moveInside returns how far to move the ink from..to so that it is within low..high. It returns 0 if there is not
+// enough space, or if the line first..last is not within low..high.
 func moveInside(from, to, first, last, low, high int) int {
 	switch {
 	case first < low || last > high || to-from > high-low:
@@ -205,7 +205,7 @@ func (c *canvas) line(p *paragraph, l textLine, at image.Point, clip image.Recta
 	}
 }
 
-// masks yields the glyphs of a line that have pixels, from left to right, with the top left corner of each mask
+// masks yields the glyphs of a line that have pixels, from left to right. The point is the top left corner of the mask
 // relative to the top left corner of the line.
 func (p *paragraph) masks(l textLine) iter.Seq2[*glyph, image.Point] {
 	return func(yield func(*glyph, image.Point) bool) {
@@ -236,7 +236,7 @@ func (p *paragraph) reach(l textLine) image.Rectangle {
 	return all
 }
 
-// inkOf returns the smallest rectangle that contains the pixels of a line with a coverage of least or more, relative
+// inkOf returns the smallest rectangle that contains all pixels of a line with a coverage of at least least, relative
 // to the top left corner of the line.
 func (p *paragraph) inkOf(l textLine, least uint8) image.Rectangle {
 	var all image.Rectangle
@@ -248,7 +248,7 @@ func (p *paragraph) inkOf(l textLine, least uint8) image.Rectangle {
 	return all
 }
 
-// ink returns the smallest rectangle that contains the pixels of a mask with a coverage of least or more.
+// ink returns the smallest rectangle that contains all pixels of a mask with a coverage of at least least.
 func (m *mask) ink(least uint8) image.Rectangle {
 	var all image.Rectangle
 	for y := range m.h {

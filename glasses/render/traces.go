@@ -2,9 +2,9 @@ package render
 
 import "image"
 
-// traces records the texts that affect the colour of each pixel of a picture being painted. With traces, one pass is
-// enough for all texts. Comparing two pictures for each text would take many seconds for a tree with hundreds of
-// large overlapping texts.
+// traces records, for each pixel of a picture being painted, the texts that affect its colour. With traces, one pass is
+// enough for all texts. Comparing two pictures for each text would take many seconds for a tree with hundreds of large
+// overlapping texts.
 type traces struct {
 	rect  image.Rectangle
 	heads []int32 // index of the first trace of each pixel, row by row; 0 for none
@@ -39,8 +39,8 @@ func (t *traces) cover(r image.Rectangle) {
 	}
 }
 
-// mix paints the pixel x, y, whose colour is px, and the colours that it would have without each text. text is the
-// text that is being painted; nil while anything else is painted. It returns the number of blended colours.
+// mix paints the pixel x, y, whose colour is px, and the colours that it would have without each text. text is the text
+// being painted, or nil while other parts are painted. It returns the number of blended colours.
 func (t *traces) mix(x, y int, px []byte, text *box, mix func(px []byte)) int {
 	before, known, mixed := rgb(px), false, 1
 	mix(px)
@@ -66,14 +66,14 @@ func (t *traces) mix(x, y int, px []byte, text *box, mix func(px []byte)) int {
 	return mixed
 }
 
-// remove removes the trace that link points to.
+// remove removes the trace to which link points.
 func (t *traces) remove(link *int32) {
 	i := *link
 	*link = t.all[i].next
 	t.all[i].next, t.free = t.free, i
 }
 
-// add inserts a trace before the trace that link, in the list of a pixel, points to.
+// add inserts a trace in the list of a pixel, before the trace to which link points.
 func (t *traces) add(link *int32, tr trace) {
 	tr.next = *link
 	if t.free == 0 {
@@ -85,7 +85,7 @@ func (t *traces) add(link *int32, tr trace) {
 	t.all[*link] = tr
 }
 
-// finish removes the traces of a text from pixels whose colour on the panel would be the same without the text,
+// finish removes the traces of a text from pixels that the panel would show in the same colour without the text,
 // because the panel has few shades.
 func (t *traces) finish(c *canvas) {
 	for y := t.rect.Min.Y; y < t.rect.Max.Y; y++ {

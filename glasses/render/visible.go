@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// Values of Visible, which is how much of a node the wearer sees.
+// Values of Visible, which describes how much of a node the wearer sees.
 const (
 	VisibleFull    = "full"
 	VisiblePartial = "partial"
@@ -24,17 +24,18 @@ type Inspection struct {
 
 // Text is the text of a text node or a button.
 type Text struct {
-	// ID is the ID of the node, if it has one. Path is its path in the tree, e.g. tree.children[0].
+	// ID is the ID of the node, if it has one. Path is the path of the node in the tree, e.g. tree.children[0].
 	ID, Path string
 	Text     string
-	// Visible is VisibleFull if every pixel of the text is visible in the picture of the panel, VisibleNone if none is. A
-	// text without pixels, such as a black text, is not visible; neither is a text of only missing characters.
+	// Visible is VisibleFull if every pixel of the text is visible in the picture of the panel, and VisibleNone if no
+	// pixel is. A text without pixels, such as a black text, is not visible. A text that consists of missing characters
+	// is not visible either.
 	Visible string
-	// Whole is the part of Text whose lines are visible in full. Seen is the part whose lines have at least one pixel on
-	// the picture. Lines that are not adjacent are separated by a line feed.
+	// Whole is the part of Text whose lines are visible in full. Seen is the part whose lines have at least one visible
+	// pixel. Lines that are not adjacent are separated by a line feed.
 	Whole, Seen string
-	// Missing lists the characters that no font contains, e.g. "你 U+4F60". They are drawn as boxes, and a line that
-	// contains one is never in Whole. It is empty if there are none.
+	// Missing lists the characters that no font contains, e.g. "你 U+4F60"; empty if there are none. They are drawn as
+	// boxes, and a line that contains one is not in Whole.
 	Missing string
 }
 
@@ -48,7 +49,8 @@ type Image struct {
 	Visible string
 }
 
-// Inspect returns the texts, targets and images in a view and how much of each is on the picture that Draw returns.
+// Inspect returns the texts, targets and images in a view, and how much of each is visible in the picture that Draw
+// returns.
 func Inspect(m glasses.DeviceModel, v glasses.View) Inspection {
 	s, ok := laidOut(m, v)
 	if !ok {
@@ -124,7 +126,7 @@ func (s *scene) inks(b *box) (ink, ground rgb) {
 	return ink, rgb{}
 }
 
-// lineView is how much of a line is on the picture.
+// lineView describes how much of a line is in the picture.
 type lineView struct{ some, all bool }
 
 // textOf returns how much of a text is visible in the picture. places are the areas that other boxes paint.
@@ -158,10 +160,10 @@ func (s *scene) textOf(p paintedBox, places []paintedPlace, traces func() *trace
 	return t
 }
 
-// appendLine appends line i and the spaces after it, or a line feed if included is false.
+// appendLine appends line i and the spaces after it. If included is false, it appends a line feed instead.
 func (p *paragraph) appendLine(text string, i int, included bool) string {
 	switch {
-	case !included && strings.HasSuffix(text, "\n"): // avoids copying the text: there may be thousands of lines
+	case !included && strings.HasSuffix(text, "\n"): // avoid copying the text, because there may be thousands of lines
 		return text
 	case !included:
 		return text + "\n"
@@ -181,7 +183,7 @@ func (p *paragraph) appendLine(text string, i int, included bool) string {
 	return b.String()
 }
 
-// linesOf returns how much of each line of a text is on the picture.
+// linesOf returns how much of each line of a text is in the picture.
 func (s *scene) linesOf(p paintedBox, places []paintedPlace, traces func() *traces) []lineView {
 	views := make([]lineView, len(p.text.lines))
 	least, ok := s.leastSeen(s.inks(p.box))
@@ -214,7 +216,7 @@ func (s *scene) linesOf(p paintedBox, places []paintedPlace, traces func() *trac
 	return views
 }
 
-// eachPixel visits the pixels of a line with a coverage of least or more until visit returns false.
+// eachPixel visits the pixels of a line with a coverage of at least least, until visit returns false.
 func (p *paragraph) eachPixel(l textLine, at image.Point, least uint8, visit func(px image.Point) bool) {
 	for g, offset := range p.masks(l) {
 		for i, a := range g.pix {
@@ -233,7 +235,7 @@ func (s *scene) trace() *traces {
 	return c.traces
 }
 
-// lineOf returns how much of a line is on the picture.
+// lineOf returns how much of a line is in the picture.
 func (t *traces) lineOf(p paintedBox, l textLine, at image.Point, least uint8) lineView {
 	v := lineView{all: true}
 	p.text.eachPixel(l, at, least, func(px image.Point) bool {
@@ -245,7 +247,7 @@ func (t *traces) lineOf(p paintedBox, l textLine, at image.Point, least uint8) l
 	return v
 }
 
-// paintedPlace is a rectangle that a box paints, not including the ground of its own text.
+// paintedPlace is a rectangle that a box paints. It does not include the ground of the box's own text.
 type paintedPlace struct {
 	b     *box
 	place image.Rectangle

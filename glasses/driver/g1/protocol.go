@@ -28,7 +28,7 @@ const (
 	opAudio = 0xF1
 )
 
-// Second byte of an answer (EvenDemoApp, lib/ble_manager.dart).
+// Values of the second byte of an answer (EvenDemoApp, lib/ble_manager.dart).
 const (
 	answerOK       = 0xC9
 	answerContinue = 0xCB
@@ -49,8 +49,8 @@ const (
 // Limits.
 const (
 	maxTries         = 3
-	maxTransfers     = 2   // of one picture when the glasses report a wrong checksum
-	missedHeartbeats = 3   // before a link counts as dead
+	maxTransfers     = 2   // attempts for a picture if the glasses report a wrong checksum
+	missedHeartbeats = 3   // after which a link counts as dead
 	pictureChunk     = 194 // bytes of the file in a packet
 	minMTU           = pictureChunk + 6 + 3
 	batteryBeats     = 8 // heartbeats between two battery requests
@@ -90,7 +90,7 @@ func newPicture(file []byte) *picture {
 
 func heartbeat(seq byte) []byte { return []byte{opHeartbeat, 0x06, 0x00, seq, 0x04, seq} }
 
-// permitted reports whether a packet may be sent. It is an allow list: regardless of the rest of the driver, packets
+// permitted reports whether a packet may be sent. It is an allow list: whatever the rest of the driver does, packets
 // for settings, files, updates and the reset of the glasses (0x23 0x72) are not sent.
 func permitted(data []byte) bool {
 	if len(data) == 0 {

@@ -1,5 +1,5 @@
-// Package kinds lists the real glasses for which this repository contains drivers. Carriers choose a driver
-// here; they contain no other vendor-specific code.
+// Package kinds lists the real glasses for which this repository contains drivers. Carriers choose a driver here and
+// contain no vendor-specific code.
 package kinds
 
 import (
@@ -13,12 +13,12 @@ import (
 // Kind is one kind of glasses.
 type Kind struct {
 	DeviceModel string
-	// Steps lists, in order, what the user must do so that the glasses can be found.
+	// Steps lists, in order, the user's steps that make the glasses discoverable.
 	Steps []string
-	// OtherRows is the panel height to try if the panel lacks the model's last row; 0 if a driver.Panel has no
+	// OtherRows is the panel height to try if the panel does not show the model's last row; 0 if a driver.Panel has no
 	// effect.
 	OtherRows int
-	// Pair returns the pair and the link key that an advertised name belongs to.
+	// Pair returns the pair and the key of the link to which an advertised name belongs.
 	Pair func(advertised string) (pair, link string, ok bool)
 	// New returns a driver for one pair.
 	New func(driver.Panel) driver.Driver
@@ -52,7 +52,7 @@ func All() []Kind {
 	}}
 }
 
-// Of returns the kind of glasses that a device model belongs to.
+// Of returns the kind of glasses with this device model.
 func Of(deviceModel string) (Kind, bool) {
 	all := All()
 	if i := slices.Index(DeviceModels(), deviceModel); i >= 0 {
@@ -61,7 +61,7 @@ func Of(deviceModel string) (Kind, bool) {
 	return Kind{}, false
 }
 
-// Identify returns the kind, the pair and the link key that an advertised name belongs to.
+// Identify returns the kind, the pair and the key of the link to which an advertised name belongs.
 func Identify(advertised string) (k Kind, pair, link string, ok bool) {
 	for _, k := range All() {
 		if pair, link, ok := k.Pair(advertised); ok {

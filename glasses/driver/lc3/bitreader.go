@@ -3,7 +3,8 @@ package lc3
 import "math/bits"
 
 // bitReader reads both streams of a frame: plain bits from its end backwards, and the arithmetic decoder's bytes from
-// its start. Neither stream marks its end; left reports whether the two overlap. Beyond the frame, both read zeros.
+// its start. The frame does not mark where a stream ends, but left reports whether the two overlap. Beyond the frame,
+// both streams contain zeros.
 type bitReader struct {
 	data       []byte
 	plain      int    // number of plain bits read
@@ -43,8 +44,8 @@ func (r *bitReader) bits(n int) int {
 
 func (r *bitReader) flag() bool { return r.bits(1) == 1 }
 
-// symbol decodes one symbol. model holds the cumulative frequency below each symbol, out of 1024; its first value
-// is 0.
+// symbol decodes one symbol. model contains the cumulative frequency below each symbol, out of 1024. Its first value is
+// 0.
 func (r *bitReader) symbol(model []uint16) int {
 	unit := r.width >> 10
 	if r.low >= unit<<10 {
@@ -66,8 +67,8 @@ func (r *bitReader) symbol(model []uint16) int {
 	return symbol
 }
 
-// left returns the number of plain bits that may still be read, excluding those that the arithmetic decoder has
-// consumed so far. It is negative if the frame is corrupt.
+// left returns the number of plain bits that may still be read, excluding bits that the arithmetic decoder has
+// consumed. It is negative if the frame is corrupt.
 func (r *bitReader) left() int {
 	decoded := 8*(r.next-3) + 26 - bits.Len32(r.width)
 	return 8*len(r.data) - r.plain - decoded

@@ -35,8 +35,8 @@ func NewDecoder() *Decoder {
 }
 
 // Decode decodes a frame of FrameBytes bytes into the first FrameSamples samples of pcm. It panics if pcm is shorter.
-// The sound is delayed by 2.5 ms, the delay of the codec. On failure it returns ErrFrameLength or ErrCorruptFrame,
-// and fills pcm with concealed sound, like Conceal. A frame has no checksum, so some damage goes undetected.
+// The sound is delayed by 2.5 ms, the delay of the codec. On failure it returns ErrFrameLength or ErrCorruptFrame, and
+// fills pcm with concealed sound, like Conceal. A frame has no checksum, so some damage is not detected.
 func (d *Decoder) Decode(frame []byte, pcm []int16) error {
 	f, err := d.parse(frame)
 	if err != nil {
@@ -64,8 +64,8 @@ func (d *Decoder) parse(data []byte) (frame, error) {
 	return f, nil
 }
 
-// Conceal replaces a missing frame: it fills the first FrameSamples samples of pcm with sound similar to the last
-// good frame, which fades out if several frames are missing. It panics if pcm is shorter.
+// Conceal replaces a missing frame. It fills the first FrameSamples samples of pcm with sound similar to the last good
+// frame. The sound fades out if several frames are missing. Conceal panics if pcm is shorter.
 func (d *Decoder) Conceal(pcm []int16) {
 	d.loss.conceal(&d.good, &d.spectrum)
 	d.synthesize(ltpf{}, pcm)
@@ -80,7 +80,7 @@ func (d *Decoder) synthesize(f ltpf, pcm []int16) {
 	}
 }
 
-// concealment replaces a lost frame by the last good spectrum with random signs.
+// concealment replaces a lost frame with the last good spectrum, with random signs.
 type concealment struct {
 	seed uint16
 	lost int // consecutive frames

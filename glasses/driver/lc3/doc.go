@@ -2,8 +2,8 @@
 // Bluetooth LE Audio, at 16 kHz, mono, with frames of 10 ms and 20 bytes (16 kbit/s). It supports no other
 // configuration and is independent of transports and packets.
 //
-// The source is the Bluetooth SIG's specification Low Complexity Communication Codec, version 1.0: the decoder and
-// Appendix B. Each decoding stage has its own file, in this order:
+// The source is the Bluetooth SIG's specification Low Complexity Communication Codec, version 1.0 (the decoder and
+// Appendix B). Each decoding stage has its own file, in this order:
 //
 //   - bitreader.go: plain bits and the arithmetic decoder
 //   - frame.go: side information
@@ -19,7 +19,7 @@
 // compare the two decoders: samples differ by at most 1, because liblc3 uses 32-bit floats and this package 64-bit
 // floats.
 //
-// Decoding gives the same samples on every processor. Go permits compilers to compute x*y + z with a single rounding,
-// and some do. An explicit conversion of the product prevents it, so addProduct converts every product before adding
-// it. Functions of package math whose last bit depends on the processor are replaced by cosine and exp2.
+// Decoding produces the same samples on every processor. Go permits compilers to compute x*y + z with a single
+// rounding, and some do. An explicit conversion of the product prevents this, so addProduct converts every product
+// before adding it. cosine and exp2 replace functions of package math whose last bit depends on the processor.
 package lc3

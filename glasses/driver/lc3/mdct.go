@@ -3,7 +3,7 @@ package lc3
 import "math"
 
 const (
-	// windowZeros is the number of zeros at the end of the encoder's window, which shorten the delay.
+	// windowZeros is the number of zeros at the end of the encoder's window. They shorten the delay.
 	windowZeros = 3 * FrameSamples / 8
 	overlapping = FrameSamples - windowZeros
 	// turn is the number of steps per full turn in the cosine table. Every angle of the transforms is a whole number
@@ -24,19 +24,20 @@ func (m *mdct) init() {
 	}
 }
 
-// cosine returns the cosine of k/n turns, k >= 0; n must divide the steps of a turn.
+// cosine returns the cosine of k/n turns, k >= 0. n must be a divisor of the steps of a turn.
 func (m *mdct) cosine(k, n int) float64 { return m.cosines[k%n*(turn/n)] }
 
 // inverse transforms a spectrum to samples.
 func (m *mdct) inverse(spectrum *[FrameSamples]float64, samples []float64) {
 	const n = FrameSamples
-	// middle holds the samples n/2 to 3n/2 of 2n. The others follow from symmetry.
+	// middle contains the samples n/2 to 3n/2 of 2n. The others follow from symmetry.
 	var middle [n]float64
 	for k, x := range spectrum {
 		if x == 0 {
 			continue
 		}
-		// Sample i is the sum of x * cos(pi/n * (i + 1/2 + n/2) * (k + 1/2)), which are (2*i + 1 + n) * (2*k + 1) steps.
+		// Sample i is the sum of x * cos(pi/n * (i + 1/2 + n/2) * (k + 1/2)). This angle is (2*i + 1 + n) * (2*k + 1)
+		// steps.
 		angle, step := (2*n+1)*(2*k+1)%turn, 2*(2*k+1)
 		for i := range middle {
 			middle[i] = addProduct(middle[i], x, m.cosines[angle])

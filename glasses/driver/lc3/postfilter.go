@@ -9,7 +9,7 @@ const (
 	ltpfNumeratorGain = 0.85 * ltpfGain
 )
 
-// ltpf holds a frame's parameters for the long term postfilter, which deepens the valleys between a voice's
+// ltpf contains a frame's parameters for the long term postfilter, which attenuates the sound between a voice's
 // harmonics.
 type ltpf struct {
 	active bool
@@ -79,7 +79,7 @@ const (
 	fadeOut
 )
 
-// filter filters the samples of the frame starting at start. in holds them and the ltpfTaps-1 samples before them.
+// filter filters the samples of the frame from start on. in contains these samples, preceded by ltpfTaps-1 others.
 func (p *postfilter) filter(in []float64, start, lag int, fade fade) {
 	denominator := &ltpfDenominators[lag%4]
 	for i := range len(in) - (ltpfTaps - 1) {

@@ -5,14 +5,14 @@ import "math"
 const (
 	bands        = 64
 	scaleFactors = 16
-	// Numbers of arrangements of pulses, not counting the sign of the first pulse.
+	// Numbers of arrangements of pulses, without the sign of the first pulse.
 	arrangements10on10 = 2_390_004
 	arrangements8on16  = 15_158_272
 	arrangements6on16  = 774_912
 )
 
-// sns holds the quantized scale factors of spectral noise shaping: a coarse shape from two codebooks, and a fine
-// shape of enumerated pulses (pyramid vector quantization).
+// sns contains the quantized scale factors of spectral noise shaping. They consist of a coarse shape from two codebooks
+// and a fine shape of enumerated pulses (pyramid vector quantization).
 type sns struct {
 	low, high int // indexes of the codebooks
 	shape     int // number and places of the pulses, 0 to 3
@@ -21,13 +21,13 @@ type sns struct {
 	second    pulses // of shape 0
 }
 
-// pulses is an arrangement of pulses: its number, and the sign of the first pulse.
+// pulses is an arrangement of pulses, represented by its number and the sign of the first pulse.
 type pulses struct {
 	index    int
 	negative bool
 }
 
-// readSNS reads the scale factors, and reports whether the values are valid.
+// readSNS reads the scale factors and reports whether the values are valid.
 func readSNS(r *bitReader) (sns, bool) {
 	s := sns{low: r.bits(5), high: r.bits(5)}
 	if r.flag() {
@@ -56,7 +56,7 @@ func (s *sns) apply(m *mdct, x *[FrameSamples]float64) {
 	factors := s.factors(m)
 	for band := range bands {
 		factor := factors[0]
-		if band >= 2 { // at 1/8, 3/8, 5/8 and 7/8 of the way to the next factor; beyond the last one in the same direction
+		if band >= 2 { // at 1/8, 3/8, 5/8 and 7/8 of the way to the next factor; extrapolated beyond the last one
 			i, eighths := (band-2)/4, 2*((band-2)%4)+1
 			next := min(i+1, scaleFactors-1)
 			factor = addProduct(factors[i], float64(eighths)/8, factors[next]-factors[next-1])

@@ -5,14 +5,15 @@ import "math"
 const (
 	// maxEscapes is the maximum number of escape symbols before a pair of coefficients.
 	maxEscapes = 14
-	// Noise replaces coefficients from noiseStart on if they and the noiseReach coefficients on both sides are zero.
+	// Noise replaces a coefficient from noiseStart on if the coefficient and the noiseReach coefficients on both sides
+	// are zero.
 	noiseStart = 24
 	noiseReach = 3
 	// gainOffset is the gain index that means a gain of 1. It depends on the rates.
 	gainOffset = 105 + 5*2 + 8*FrameBytes/(10*2)
 )
 
-// readSpectrum reads and scales the coefficients, and reports whether they are valid.
+// readSpectrum reads and scales the coefficients and reports whether they are valid.
 func (f *frame) readSpectrum(r *bitReader, x *[FrameSamples]float64) bool {
 	*x = [FrameSamples]float64{}
 	seed, ok := f.readCoefficients(r, x)
@@ -24,7 +25,7 @@ func (f *frame) readSpectrum(r *bitReader, x *[FrameSamples]float64) bool {
 	} else {
 		readResidual(r, x[:f.count])
 	}
-	// An encoder marks silence this way. Any other frame gets at least a little noise.
+	// An encoder marks silence in this way. Any other frame gets at least a little noise.
 	isZero := f.count == 2 && x[0] == 0 && x[1] == 0 && f.gainIndex == 0 && f.noise == 7
 	if !isZero {
 		fillNoise(x[:f.bandwidth()], float64(8-f.noise)/16, seed)
@@ -74,7 +75,7 @@ func (f *frame) readCoefficients(r *bitReader, x *[FrameSamples]float64) (seed u
 	return seed, true
 }
 
-// signed reads the sign of a coefficient. Zero has no sign.
+// signed reads the sign of a coefficient. A zero has no sign.
 func signed(r *bitReader, size int) float64 {
 	if size != 0 && r.flag() {
 		size = -size

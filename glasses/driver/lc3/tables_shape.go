@@ -17,7 +17,7 @@
 
 package lc3
 
-// bandLimits holds the first coefficient of each of the 64 bands, and the end of the last one.
+// bandLimits contains the first coefficient of each of the 64 bands, and the end of the last one.
 var bandLimits = [bands + 1]int{
 	0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 30,
 	32, 34, 36, 38, 40, 42, 44, 46, 48, 50, 52, 55, 58, 61, 64, 67, 70, 73, 76, 80, 84, 88, 92, 96, 101, 106,
@@ -119,10 +119,11 @@ var snsGains = [4][]float32{
 	{1.0585938, 1.2370605, 1.439209, 1.989502, 2.4987793, 3.1311035, 4.118164, 4.854004},
 }
 
-// ltpfNumerator weights the newest samples before the filter, at the lowest bit rate.
+// ltpfNumerator contains the weights of the newest samples before the filter, at the lowest bit rate.
 var ltpfNumerator = [3]float32{0.6023618, 0.4197609, -0.018834244}
 
-// ltpfDenominators weights the samples one pitch period ago after the filter, by quarters of a sample of the lag.
+// ltpfDenominators contains the weights of the samples one pitch period ago after the filter, indexed by quarters of a
+// sample of the lag.
 var ltpfDenominators = [4][4]float32{
 	{0.20988046, 0.58352757, 0.20988046, 0},
 	{0.10699919, 0.550075, 0.33569062, 0.0066988585},

@@ -13,12 +13,12 @@
 // limitations under the License.
 
 // The tables in this file are copied from liblc3 1.0.1, converted to Go and reduced to 16 kHz and frames of 10 ms and
-// 20 bytes. They code the spectrum.
+// 20 bytes. They are used to decode the spectrum.
 
 package lc3
 
-// spectrumModels holds the cumulative frequencies, of 1024, of the symbols 0 to 16 of each model. Symbol 16 is an
-// escape: one more bit of both coefficients follows.
+// spectrumModels contains the cumulative frequencies, out of 1024, of the symbols 0 to 16 of each model. Symbol 16 is
+// an escape: one more bit of both coefficients follows.
 var spectrumModels = [64][17]uint16{
 	{0, 1, 2, 177, 225, 226, 227, 336, 372, 543, 652, 699, 719, 768, 804, 824, 834},
 	{0, 18, 44, 61, 71, 98, 135, 159, 175, 197, 229, 251, 265, 282, 308, 328, 341},
@@ -86,7 +86,7 @@ var spectrumModels = [64][17]uint16{
 	{0, 231, 367, 408, 423, 557, 676, 723, 742, 786, 835, 860, 872, 889, 909, 921, 928},
 }
 
-// spectrumLookup selects a model, by the half of the spectrum and the eight bits of context, and by the number of
+// spectrumLookup selects a model by the half of the spectrum and the eight bits of context, and by the number of
 // preceding escapes, up to 3.
 var spectrumLookup = [512][4]uint8{
 	{1, 13, 0, 0}, {39, 13, 0, 0}, {7, 13, 0, 0}, {25, 13, 0, 0}, {22, 13, 0, 0}, {22, 13, 0, 0}, {28, 13, 0, 0},

@@ -2,11 +2,11 @@ package lc3
 
 const (
 	tnsMaxOrder = 8
-	tnsStart    = 12 // the first coefficient that is filtered
+	tnsStart    = 12 // first coefficient to be filtered
 )
 
-// tns is the filter of temporal noise shaping: a prediction of coefficients from lower ones. The number of its
-// reflection coefficients is its order; the others are 0, and without a filter all are 0.
+// tns is the filter of temporal noise shaping, which predicts coefficients from lower ones. Its order is the number of
+// its reflection coefficients. The others are 0, and without a filter all are 0.
 type tns struct {
 	order      int
 	reflection [tnsMaxOrder]float64

@@ -12,9 +12,10 @@ import (
 // edge is the border width of a test picture in pixels.
 const edge = 2
 
-// Picture returns a picture that lets the user check how a panel shows pictures: an arrow that points up, a border on
-// all four sides, a lit square on the left, and a dark square in a broad lit frame on the right. On a panel that
-// swaps light and dark, the right square looks lit. rows is the height of the panel; 0 means the model's height.
+// Picture returns a picture with which the user can check how a panel shows pictures. It contains an arrow that points
+// up, a border on all four sides, a lit square on the left, and a dark square in a broad lit frame on the right. On a
+// panel that swaps light and dark, the right square looks lit. rows is the height of the panel; 0 means the model's
+// height.
 func Picture(m glasses.DeviceModel, rows int) *image.NRGBA {
 	size := render.Area(m).Size()
 	if rows > 0 {

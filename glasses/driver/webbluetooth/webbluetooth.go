@@ -1,5 +1,6 @@
-// Package webbluetooth is the carrier for pages: a script that opens the links of a driver with the browser's
-// Bluetooth. A page imports the script and forwards the events of its links to the driver, wherever the driver runs.
+// Package webbluetooth is the carrier for pages. It contains a script that opens the links of a driver with the
+// browser's Bluetooth. A page imports the script and forwards the events of its links to the driver, wherever the
+// driver runs.
 package webbluetooth
 
 import _ "embed"

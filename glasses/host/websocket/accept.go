@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// AnyOrigin allows, as the only pattern for Accept, pages of every site to connect.
+// AnyOrigin, as the only pattern passed to Accept, allows pages of every site to connect.
 const AnyOrigin = "*"
 
-// Accept upgrades a request (RFC 6455, section 4.2). A browser's Origin must name the host of the request, or match one
-// of origins: patterns of path.Match for a host, or for scheme://host if they contain "://". If Accept returns an
-// error, it has sent the response. If it succeeds, neither rw nor r may be used afterwards.
+// Accept upgrades a request (RFC 6455, section 4.2). A browser's Origin must name the host of the request or match one
+// of origins. These are patterns of path.Match for a host, or for scheme://host if they contain "://". If Accept
+// returns an error, it has sent the response. If it succeeds, neither rw nor r may be used afterwards.
 func Accept(rw http.ResponseWriter, r *http.Request, origins ...string) (*Conn, error) {
 	if status, err := checkHandshake(rw, r); err != nil {
 		http.Error(rw, err.Error(), status)
@@ -35,7 +35,7 @@ func Accept(rw http.ResponseWriter, r *http.Request, origins ...string) (*Conn, 
 		return nil, fmt.Errorf("take the connection over: %w", err)
 	}
 	c := &Conn{raw: raw}
-	if n := buffered.Reader.Buffered(); n > 0 { // arrived in the same packet as the request
+	if n := buffered.Reader.Buffered(); n > 0 { // data arrived in the same packet as the request
 		c.ahead, _ = buffered.Peek(n) // at most 4 KB; stays valid until it is read
 	}
 	return c, nil

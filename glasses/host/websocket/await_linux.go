@@ -9,19 +9,19 @@ import (
 )
 
 // idlePoller watches the descriptors of all connections that wait in Await. One goroutine serves them while there are
-// any. It has its own epoll instance, because the runtime's instance wakes a goroutine for each connection.
+// any. It uses its own epoll instance, because the runtime's instance wakes a goroutine for each connection.
 var idlePoller = poller{calls: map[int32]func(){}}
 
 type poller struct {
 	mu        sync.Mutex
-	epoll     int              // opened for the first connection, and never closed
+	epoll     int              // opened for the first connection and never closed
 	events    *os.File         // epoll, as a file that a goroutine can wait for
 	calls     map[int32]func() // functions to call, by descriptor
 	isRunning bool
 }
 
-// add calls f in a new goroutine once the connection is readable or has ended, or is passed to wake. It returns false
-// for a connection that cannot be polled.
+// add calls f in a new goroutine when the connection is readable, has ended, or is passed to wake. It returns false for
+// a connection that cannot be polled.
 func (p *poller) add(c *Conn, f func()) bool {
 	conn, ok := c.raw.(syscall.Conn)
 	if !ok {
@@ -32,7 +32,7 @@ func (p *poller) add(c *Conn, f func()) bool {
 		return false
 	}
 	added := false
-	err = raw.Control(func(fd uintptr) { // the connection keeps its descriptor meanwhile, even if Drop is called
+	err = raw.Control(func(fd uintptr) { // the connection keeps its descriptor during the call, even if Drop is called
 		added = p.watch(c, int32(fd), f) == nil //nolint:gosec // descriptors are small numbers
 		if added && c.ends() {
 			p.wake(c) // the connection may have ended before the wait began
@@ -49,7 +49,7 @@ func (p *poller) watch(c *Conn, fd int32, f func()) error {
 	}
 	event := syscall.EpollEvent{Events: syscall.EPOLLIN | syscall.EPOLLRDHUP | syscall.EPOLLONESHOT, Fd: fd}
 	err := syscall.EpollCtl(p.epoll, syscall.EPOLL_CTL_MOD, int(fd), &event)
-	if errors.Is(err, syscall.ENOENT) { // the descriptor is waited for the first time
+	if errors.Is(err, syscall.ENOENT) { // the descriptor is added for the first time
 		err = syscall.EpollCtl(p.epoll, syscall.EPOLL_CTL_ADD, int(fd), &event)
 	}
 	if err != nil {
@@ -75,14 +75,14 @@ func (p *poller) open() (err error) {
 		return errors.Join(err, syscall.Close(p.epoll))
 	}
 	events := os.NewFile(uintptr(p.epoll), "epoll")
-	if err := events.SetReadDeadline(time.Time{}); err != nil { // the runtime cannot wait for it
+	if err := events.SetReadDeadline(time.Time{}); err != nil { // the runtime cannot poll it
 		return errors.Join(err, events.Close())
 	}
 	p.events = events
 	return nil
 }
 
-// wake calls the function added for the connection immediately.
+// wake immediately calls the function that was added for the connection.
 func (p *poller) wake(c *Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +93,7 @@ func (p *poller) wake(c *Conn) {
 	}
 }
 
-// call calls the function added for a descriptor, once. The caller must hold mu.
+// call calls the function added for a descriptor, and removes it. The caller must hold mu.
 func (p *poller) call(fd int32) {
 	if f := p.calls[fd]; f != nil {
 		delete(p.calls, fd)
@@ -101,8 +101,9 @@ func (p *poller) call(fd int32) {
 	}
 }
 
-// run calls the functions of connections with events, and returns once none are left. If an event was read before its
-// connection closed, the descriptor may belong to a later connection, which then reads a little early.
+// run calls the functions of connections with events, and returns when there are no more connections. If an event was
+// read before its connection closed, the descriptor may belong to a later connection, which then starts to read a
+// little early.
 func (p *poller) run() {
 	raw, err := p.events.SyscallConn()
 	if err != nil {

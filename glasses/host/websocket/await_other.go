@@ -2,7 +2,7 @@
 
 package websocket
 
-// idlePoller is empty: on this system, a goroutine waits for each connection.
+// idlePoller is empty, because on this system a goroutine waits for each connection.
 var idlePoller poller
 
 type poller struct{}

@@ -9,14 +9,14 @@ import (
 
 const (
 	// largeBuffer and smallBuffer are the buffer sizes of a connection that is not idle, in bytes. Heartbeats and pings
-	// go to all connections at once, so they must use small buffers, or none.
+	// are sent to all connections at once, so they must use small buffers or none.
 	largeBuffer = 32 << 10
 	smallBuffer = 512
-	// writeTimeout limits one write, because a peer that is gone reads nothing.
+	// writeTimeout is the time limit of one write, because a peer that is gone does not read.
 	writeTimeout = 10 * time.Second
-	// closeTimeout limits the wait for the peer's response to a close.
+	// closeTimeout is the maximum wait for the peer's response to a close.
 	closeTimeout = 5 * time.Second
-	// warmTime is how long a connection keeps its reader after a message: the next one often follows soon.
+	// warmTime is how long a connection keeps its reader after a message, because the next message often follows soon.
 	warmTime = 200 * time.Millisecond
 )
 
@@ -32,15 +32,15 @@ type Conn struct {
 	fd    int32 // the descriptor that Await waits for; 0 if there is none
 	heard atomic.Uint32
 
-	// State of reading; only the reading goroutine uses it.
-	first  [16]byte           // buffer of Wait: large enough for a pong
+	// State of reading, used only by the reading goroutine.
+	first  [16]byte           // buffer of Wait, large enough for a pong
 	in     *[largeBuffer]byte // nil while there is little to read
 	ahead  []byte             // the unread part of in, or of first
-	frame  header             // of the current frame; its size is the number of bytes left
-	offset int                // of the rest within the frame, for its mask
+	frame  header             // of the current frame; its size is the number of remaining bytes
+	offset int                // of the remaining bytes within the frame, for its mask
 	kind   Kind               // kind of the current message; 0 between messages
 	isWarm bool               // the last frame was part of a message
-	warmBy time.Time          // the read deadline that More has set; zero if there is none
+	warmBy time.Time          // the read deadline set by More; zero if there is none
 
 	deadlines sync.Mutex
 	isEnding  bool // the read deadline is the end of the close, or the connection was dropped
@@ -51,8 +51,8 @@ type Conn struct {
 	out    []byte // data waiting for Uncork, in a buffer of one of the sizes; nil if there is none
 }
 
-// Heard returns a number that changes whenever data arrives or a frame is read: a part of a message, a message that had
-// arrived before, or a pong.
+// Heard returns a number that changes whenever data arrives or a frame is read. The data may be a part of a message or
+// a pong.
 func (c *Conn) Heard() uint32 { return c.heard.Load() }
 
 // Drop closes the connection without a reason. A blocked Wait, Next, Read or Write returns an error, and Await calls
@@ -65,11 +65,11 @@ func (c *Conn) Drop() {
 	_ = c.raw.Close()
 }
 
-// SendClose sends a close frame with the status and reason. The reading goroutine then gets an error as soon as the
-// peer has responded, after at most five seconds, and must call Drop. SendClose truncates the reason to 123 bytes.
+// SendClose sends a close frame with the status and reason, truncated to 123 bytes. The reading goroutine then gets an
+// error as soon as the peer has responded, after at most five seconds, and must call Drop.
 func (c *Conn) SendClose(status Status, reason string) {
 	c.deadlines.Lock()
-	if !c.isEnding { // a second close does not give the peer more time
+	if !c.isEnding { // a second close must not extend the deadline
 		c.isEnding = true
 		_ = c.raw.SetReadDeadline(time.Now().Add(closeTimeout))
 	}
@@ -81,7 +81,8 @@ func (c *Conn) SendClose(status Status, reason string) {
 	idlePoller.wake(c)
 }
 
-// Close is like SendClose, but is called by the reading goroutine. It waits for the response and drops the connection.
+// Close is like SendClose, but also waits for the response and drops the connection. Only the reading goroutine may
+// call it.
 func (c *Conn) Close(status Status, reason string) {
 	c.SendClose(status, reason)
 	for {
@@ -92,7 +93,7 @@ func (c *Conn) Close(status Status, reason string) {
 	}
 }
 
-// ReadBy sets the deadline for reads; the zero time means none. After the deadline, reads fail with
+// ReadBy sets the deadline for reads. The zero time means none. After the deadline, reads fail with
 // os.ErrDeadlineExceeded.
 func (c *Conn) ReadBy(t time.Time) {
 	c.deadlines.Lock()

@@ -5,7 +5,7 @@ import "encoding/binary"
 // Kind is the type of a message: its opcode (RFC 6455, section 5.2).
 type Kind byte
 
-// Kinds of messages. A Ping can only be sent: the connection answers received pings itself.
+// Kinds of messages. Pings can only be sent, because the connection itself answers received pings.
 const (
 	Text   Kind = 0x1
 	Binary Kind = 0x2
@@ -19,13 +19,13 @@ const (
 // isControl reports whether frames of the kind may appear between the fragments of a message.
 func (k Kind) isControl() bool { return k&0x8 != 0 }
 
-// Status is the reason for a close, as a number (RFC 6455, section 7.4).
+// Status is the reason for a close (RFC 6455, section 7.4).
 type Status int
 
-// The statuses that this package sends. Callers of Close may use others.
+// Statuses that this package sends. Callers of Close may use others.
 const (
 	statusProtocol Status = 1002
-	statusNone     Status = 1005 // the peer gave no status; never sent
+	statusNone     Status = 1005 // the peer sent no status; never sent
 	statusInvalid  Status = 1007 // the reason of a close is not UTF-8
 )
 
@@ -67,7 +67,7 @@ type header struct {
 }
 
 // parseHeader returns the header at the start of data and its length. The length is 0 if data ends before the header
-// does. It returns the reason for ending the connection on failure.
+// does. On failure it returns the reason for ending the connection.
 func parseHeader(data []byte) (h header, n int, err error) {
 	if len(data) < 2 {
 		return h, 0, nil
@@ -108,7 +108,7 @@ func parseHeader(data []byte) (h header, n int, err error) {
 	return h, n + 4, nil
 }
 
-// unmask applies the mask (RFC 6455, section 5.3) to bytes that begin at offset in the payload.
+// unmask applies the mask (RFC 6455, section 5.3) to data, which begins at offset in the payload.
 func unmask(data []byte, mask [4]byte, offset int) {
 	var key [8]byte
 	for i := range key {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Await calls f in a new goroutine once data arrives or the connection ends. Until then, the connection needs neither a
+// Await calls f in a new goroutine when data arrives or the connection ends. Until then, the connection needs neither a
 // goroutine nor a buffer. f becomes the reading goroutine and must call Wait first.
 func (c *Conn) Await(f func()) {
 	if len(c.ahead) > 0 {
@@ -21,8 +21,8 @@ func (c *Conn) Await(f func()) {
 		return
 	}
 	go func() {
-		_ = c.Wait() // f gets its error again
-		go f()       // in another goroutine, because this one's stack must stay small
+		_ = c.Wait() // f gets the error again
+		go f()       // in a new goroutine, because this one's stack must stay small
 	}()
 }
 
@@ -38,13 +38,13 @@ func (c *Conn) Wait() error {
 	return err
 }
 
-// More reports whether more can be read now or soon. If it returns false, continue with Await or Wait. It waits for up
-// to 400 ms after a message, because on a busy connection that is cheaper than Await.
+// More reports whether more data can be read now or soon. If it returns false, continue with Await or Wait. After a
+// message it waits for up to 400 ms, because on a busy connection that is cheaper than Await.
 func (c *Conn) More() bool {
 	if len(c.ahead) > 0 {
 		return true
 	}
-	if !c.isWarm { // a control frame came last: Wait must not inherit the deadline
+	if !c.isWarm { // a control frame came last, and Wait must not use the deadline
 		c.cool()
 		return false
 	}
@@ -72,7 +72,7 @@ func (c *Conn) cool() {
 	c.ReadBy(time.Time{})
 }
 
-// take moves the data read ahead to the beginning of a large buffer, unless it is already there.
+// take moves data that was read ahead to the beginning of a large buffer, unless it is already there.
 func (c *Conn) take() {
 	if c.in == nil {
 		c.in = large.Get().(*[largeBuffer]byte)
@@ -80,7 +80,7 @@ func (c *Conn) take() {
 	c.ahead = c.in[:copy(c.in[:], c.ahead)]
 }
 
-// release returns the buffer to the pool. It must contain no unread data.
+// release returns the buffer to the pool. The buffer must not contain unread data.
 func (c *Conn) release() {
 	if c.in != nil {
 		large.Put(c.in)
@@ -88,7 +88,7 @@ func (c *Conn) release() {
 	c.in, c.ahead = nil, nil
 }
 
-// fill reads at least one more byte ahead. At most a part of a header or of a control frame may be unread.
+// fill reads at least one more byte ahead. The unread data must be at most part of a header or of a control frame.
 func (c *Conn) fill() error {
 	c.take()
 	n, err := c.receive(c.in[len(c.ahead):])
@@ -114,8 +114,9 @@ func (c *Conn) receive(p []byte) (int, error) {
 	return n, err
 }
 
-// Next waits for the next message and returns its kind. It returns 0 if a ping, a pong or a close arrived instead,
-// which it has handled. It skips the rest of the previous message. After an error the connection is unusable: drop it.
+// Next waits for the next message and returns its kind. It returns 0 if a ping, pong or close arrived instead, which it
+// has then handled. It skips the rest of the previous message. After an error the connection is unusable and must be
+// dropped.
 func (c *Conn) Next() (Kind, error) {
 	for c.kind != 0 {
 		if err := c.skip(); err != nil {
@@ -130,8 +131,8 @@ func (c *Conn) Next() (Kind, error) {
 	return c.kind, nil
 }
 
-// Size returns the number of unread bytes of the message that are known to follow: all of them, unless the client has
-// fragmented the message.
+// Size returns the number of unread bytes of the message that are known to follow. These are all of them, unless the
+// client has fragmented the message.
 func (c *Conn) Size() uint64 { return c.frame.size }
 
 // Read reads from the message. It returns io.EOF at its end (io.Reader).
@@ -155,7 +156,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readAhead reads at least one byte. It needs no buffer for a large read if no data was read ahead.
+// readAhead reads at least one byte. A large read needs no buffer if no data was read ahead.
 func (c *Conn) readAhead(p []byte) (int, error) {
 	if len(c.ahead) == 0 {
 		if len(p) >= largeBuffer {
@@ -170,7 +171,7 @@ func (c *Conn) readAhead(p []byte) (int, error) {
 	return n, nil
 }
 
-// skip discards a part of an unwanted message.
+// skip discards part of an unwanted message.
 func (c *Conn) skip() error {
 	scrap := large.Get().(*[largeBuffer]byte)
 	defer large.Put(scrap)

@@ -8,7 +8,7 @@ import (
 )
 
 // Write sends a message or a ping in one frame. While the connection is corked, the frame may wait in a buffer. After a
-// close, the frame is discarded.
+// close, Write discards the frame.
 func (c *Conn) Write(k Kind, data []byte) error { return c.write(k, data) }
 
 func (c *Conn) write(k Kind, data []byte) error {
@@ -33,7 +33,7 @@ func (c *Conn) append(k Kind, data []byte) error {
 	return c.flush()
 }
 
-// reserve makes room for a frame in the buffer. It returns false if there is only room for a header.
+// reserve makes room in the buffer for a frame of size bytes. It returns false if there is room only for a header.
 func (c *Conn) reserve(size int) (fits bool) {
 	need := len(c.out) + size
 	if need <= cap(c.out) {
@@ -52,7 +52,7 @@ func (c *Conn) reserve(size int) (fits bool) {
 	return need <= largeBuffer
 }
 
-// send writes and returns the buffer to the pool.
+// send writes parts and returns the buffer to the pool.
 func (c *Conn) send(parts net.Buffers) error {
 	_ = c.raw.SetWriteDeadline(time.Now().Add(writeTimeout))
 	_, err := parts.WriteTo(c.raw)

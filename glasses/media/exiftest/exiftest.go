@@ -24,12 +24,12 @@ const (
 // corners are the colours of the quarters of the upright picture: top left, top right, bottom left, bottom right.
 var corners = [4]color.RGBA{{255, 0, 0, 255}, {0, 255, 0, 255}, {0, 0, 255, 255}, {255, 255, 255, 255}}
 
-// sides maps each orientation to the sides of the upright picture that the first stored row and the first stored
-// column show (CIPA DC-008, tag 0x0112).
+// sides maps each orientation to the sides of the upright picture that are stored as the first row and the first column
+// (CIPA DC-008, tag 0x0112).
 var sides = [9][2]string{{}, {"top", "left"}, {"top", "right"}, {"bottom", "right"}, {"bottom", "left"},
 	{"left", "top"}, {"right", "top"}, {"right", "bottom"}, {"left", "bottom"}}
 
-// Stored returns the picture as a camera stores it with this orientation, 1 to 8.
+// Stored returns the picture as a camera stores it with this orientation, from 1 to 8.
 func Stored(orientation int) *image.RGBA {
 	rows, columns := Height, Width
 	if orientation >= 5 {
@@ -93,7 +93,7 @@ func Block(order binary.AppendByteOrder, orientation uint16) []byte {
 	return append(b, Place+"\x00"...)
 }
 
-// Tag returns a JPEG or PNG with an EXIF block, of at most 65,527 bytes, before its pixels.
+// Tag returns a JPEG or PNG with an EXIF block before its pixels. The block is at most 65,527 bytes long.
 func Tag(file, block []byte) []byte {
 	if bytes.HasPrefix(file, []byte("\x89PNG")) {
 		return insert(file, 33, Chunk("eXIf", block)) // after the signature and IHDR
@@ -117,7 +117,7 @@ func insert(file []byte, at int, part []byte) []byte {
 	return bytes.Join([][]byte{file[:at], part, file[at:]}, nil)
 }
 
-// CheckUpright returns an error unless the picture at r in img is the upright picture.
+// CheckUpright returns an error if the picture at r in img is not the upright picture.
 func CheckUpright(img image.Image, r image.Rectangle) error {
 	if r.Dx() != Width*r.Dy()/Height {
 		return fmt.Errorf("picture is %d by %d pixels, want %d to %d", r.Dx(), r.Dy(), Width, Height)

@@ -12,9 +12,9 @@ import (
 
 // Added is a font file that the user added to this machine. It is used for characters that the service's fonts lack.
 type Added struct {
-	// Name is shown to users; SHA256 identifies the file, in lower-case hex.
+	// Name is the name shown to users. SHA256 identifies the file, in lower-case hex.
 	Name, SHA256 string
-	// Bold is set for fonts that are tried first for bold text; the others are tried first for other text.
+	// Bold is set for fonts that are tried first for bold text. Other fonts are tried first for other text.
 	Bold bool
 	// File is its absolute path.
 	File string
@@ -33,9 +33,9 @@ var added struct {
 	ignored func(Added, error)
 }
 
-// SetAdded replaces the added fonts. It calls ignored for a font that it does not use: the file cannot be read
-// or has another hash, or the font failed while a text was drawn. ignored is called with a lock held, so it
-// must not draw.
+// SetAdded replaces the added fonts. It calls ignored for each font that it does not use because the file cannot be
+// read or has another hash, or because the font failed while a text was drawn. ignored is called with a lock held, so
+// it must not draw.
 func SetAdded(list []Added, ignored func(Added, error)) {
 	faces.mu.Lock()
 	defer faces.mu.Unlock()
@@ -44,7 +44,7 @@ func SetAdded(list []Added, ignored func(Added, error)) {
 	added.list, added.ignored = nil, ignored
 	for _, a := range list {
 		f := &addedFont{Added: a}
-		for _, b := range before { // keep parsed fonts; try failed ones again
+		for _, b := range before { // keep parsed fonts, and try failed ones again
 			if b.Added == a && b.face != nil {
 				f = b
 			}
@@ -53,7 +53,8 @@ func SetAdded(list []Added, ignored func(Added, error)) {
 	}
 }
 
-// AddedFaces yields the added fonts, fonts of the requested weight first; within a weight, the oldest first.
+// AddedFaces yields the added fonts. Fonts of the requested weight come first, and fonts of one weight are ordered by
+// age, the oldest first.
 func AddedFaces(isBold bool) iter.Seq[*Face] {
 	return func(yield func(*Face) bool) {
 		for _, weight := range []bool{isBold, !isBold} {
@@ -78,7 +79,7 @@ func addedFaces(isBold bool) []*addedFont {
 	return list
 }
 
-// load returns the parsed font, or nil if it is ignored.
+// load returns the parsed font, or nil if the font is ignored.
 func (f *addedFont) load() *Face {
 	faces.mu.Lock()
 	defer faces.mu.Unlock()
@@ -114,7 +115,7 @@ func ignore(a Added, err error) {
 	}
 }
 
-// Drop stops using an added font that failed while a text was drawn: font parsers may panic even on files that they
+// Drop stops using an added font that failed while a text was drawn. Font parsers may panic even on files that they
 // accepted. Texts are then drawn with the other fonts.
 func Drop(f *Face, cause any) {
 	faces.mu.Lock()

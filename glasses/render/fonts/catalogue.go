@@ -11,10 +11,10 @@ type pack struct {
 	regular, bold string // base names; bold is empty if there is none
 }
 
-// Packs of each family. These Noto Sans files contain no Latin letters, which come from the Go fonts and then from
-// latin.
+// Packs of each family. These Noto Sans files contain no Latin letters. The Go fonts and then latin provide these
+// letters.
 var (
-	common     = []pack{both("latin"), both("hebrew")} // punctuation of every script; only the latter has U+2010
+	common     = []pack{both("latin"), both("hebrew")} // punctuation of every script; only hebrew contains U+2010
 	latin      = []pack{both("latin-ext"), both("vietnamese")}
 	greek      = []pack{both("greek-ext")}
 	cyrillic   = []pack{both("cyrillic"), both("cyrillic-ext")}
@@ -50,7 +50,7 @@ var byScript = map[language.Script][]pack{
 // Region selects the forms of Han characters, which differ between countries.
 type Region int
 
-// The regions. RegionChina applies to text of unknown language.
+// Regions. RegionChina applies to text of unknown language.
 const (
 	RegionChina Region = iota
 	RegionTaiwan
@@ -65,8 +65,8 @@ var byRegion = map[Region][]pack{
 	RegionKorea:  {korean, japanese, traditional, simplified},
 }
 
-// packsOf returns the packs to search for a character of a script, the best first. For a character without a
-// script, such as a full stop or an emoji, pass the script of the text around it.
+// packsOf returns the packs to search for a character of a script, the best first. For a character without a script,
+// such as a full stop or an emoji, pass the script of the surrounding text.
 func packsOf(r rune, script language.Script, region Region, asEmoji bool) []pack {
 	list := byScript[script]
 	if script == language.Han || isEastAsian(r) {

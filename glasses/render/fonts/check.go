@@ -18,11 +18,11 @@ import (
 const (
 	MaxFile  = 20 << 20 // bytes of a file
 	MaxAdded = 16       // fonts
-	// maxName is the maximum length of a font's name in characters; longer names are truncated.
+	// maxName is the maximum length of a font's name in characters. Longer names are truncated.
 	maxName = 60
-	// maxSegments limits the outline of a glyph, which is filled in one pass.
+	// maxSegments is the maximum number of segments in the outline of a glyph, which is filled in one pass.
 	maxSegments = 20_000
-	// maxMeanArea limits the mean area of all glyphs in square ems, so that the masks of a text stay small.
+	// maxMeanArea is the maximum mean area of all glyphs in square ems, so that the masks of a text stay small.
 	maxMeanArea = 4
 	// maxTrial is the number of characters that the check shapes.
 	maxTrial = 2000
@@ -30,9 +30,9 @@ const (
 
 // Info describes a font file.
 type Info struct {
-	// Name is the font's full name; it contains only printable characters.
+	// Name is the font's full name. It contains only printable characters.
 	Name string
-	// Weight is from 1 to 1000, 400 for regular; Italic is set for slanted fonts.
+	// Weight is between 1 and 1000; 400 is regular. Italic is set for slanted fonts.
 	Weight int
 	Italic bool
 	// Glyphs is the number of glyphs.
@@ -46,8 +46,8 @@ const boldWeight = 600
 func (i Info) Bold() bool { return i.Weight >= boldWeight }
 
 // Check parses a font file and all its glyphs, as drawing does, and describes the font. On failure it returns a
-// *problem.Error. Check recovers from panics of the third-party parsers. Run it in a process that can be killed,
-// because a hostile file can make the parsers use much time or memory.
+// *problem.Error. It recovers from panics of the third-party parsers. Run it in a process that can be killed, because a
+// hostile file can make the parsers use much time or memory.
 func Check(data []byte) (info Info, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -163,7 +163,7 @@ func (f *Face) tryShaping() error {
 	return nil
 }
 
-// MaxGrowth is the maximum number of glyphs per character that an added font may use, on average over a text.
+// MaxGrowth is the maximum number of glyphs per character that an added font may use, averaged over a text.
 const MaxGrowth = 16
 
 // name returns the font's full name, or its family or PostScript name if it has none.
@@ -178,7 +178,7 @@ func (f *Face) name() string {
 	return "unnamed"
 }
 
-// printable returns the printable characters of a text, at most maxName, with single spaces.
+// printable returns the printable characters of a text, with single spaces and at most maxName characters long.
 func printable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {

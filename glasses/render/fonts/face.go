@@ -18,9 +18,9 @@ import (
 // Face is a parsed font file. Shaper is not safe for concurrent use.
 type Face struct {
 	Name string
-	// Shaper works in font units, so that its results are integers and apply to every size.
+	// Shaper works in font units, so that its results are integers that apply to every size.
 	Shaper *harfbuzz.Font
-	// Outlines is the same file for drawing.
+	// Outlines is the same font, for drawing.
 	Outlines *sfnt.Font
 	// Upem is the number of font units in an em.
 	Upem int
@@ -78,11 +78,11 @@ func Primary(isBold bool) *Face {
 	return regular()
 }
 
-// faces holds the font files of this program. They are parsed on first use.
+// faces contains the font files of this program. They are parsed on first use.
 var faces struct {
 	mu         sync.Mutex
 	read       func(name string) ([]byte, error) // nil in a program that receives files through Add
-	parsed     map[string]*Face                  // nil values are files that cannot be loaded
+	parsed     map[string]*Face                  // nil for a file that cannot be loaded
 	wanted     map[string]bool
 	generation int
 }
@@ -102,15 +102,15 @@ func Generation() int {
 	return faces.generation
 }
 
-// Wanted returns the sorted names of font files that texts need and this program lacks. Pass each file to Add. A
-// name is a file name in packs without the suffix.
+// Wanted returns the sorted names of font files that texts need and this program lacks. Pass each file to Add. A name
+// is a file name in packs, without the suffix.
 func Wanted() []string {
 	faces.mu.Lock()
 	defer faces.mu.Unlock()
 	return slices.Sorted(maps.Keys(faces.wanted))
 }
 
-// Add provides a TrueType file. A nil ttf means that the file cannot be loaded, so other fonts are used instead.
+// Add provides a TrueType file. A nil ttf means that the file cannot be loaded, so that other fonts are used instead.
 func Add(name string, ttf []byte) error {
 	faces.mu.Lock()
 	defer faces.mu.Unlock()
@@ -118,8 +118,8 @@ func Add(name string, ttf []byte) error {
 	return add(name, ttf)
 }
 
-// add parses a font file. It treats a file that cannot be parsed like a file that cannot be loaded. The caller must
-// hold the lock.
+// add parses a font file. A file that cannot be parsed is treated like one that cannot be loaded. The caller must hold
+// the lock.
 func add(name string, ttf []byte) (err error) {
 	if faces.parsed == nil {
 		faces.parsed = map[string]*Face{}
@@ -132,7 +132,7 @@ func add(name string, ttf []byte) (err error) {
 	return err
 }
 
-// load returns the parsed font file, or nil if it cannot be loaded. ok is false if Add has yet to provide it.
+// load returns the parsed font file, or nil if it cannot be loaded. ok is false if Add has not provided it yet.
 func load(name string) (f *Face, ok bool) {
 	faces.mu.Lock()
 	defer faces.mu.Unlock()
@@ -147,12 +147,12 @@ func load(name string) (f *Face, ok bool) {
 		return nil, false
 	}
 	ttf, _ := faces.read(name) // nil if the program was built without it
-	_ = add(name, ttf)         // a test parses all of them
+	_ = add(name, ttf)         // ignore the error; a test parses all files
 	return faces.parsed[name], true
 }
 
-// Fallbacks yields the fonts that may contain a character that the primary font lacks, the best one first. It loads
-// each font when the iteration reaches it, and ends at a font that Add has yet to provide. asEmoji prefers emoji to
+// Fallbacks yields the fonts that may contain a character that the primary font lacks, the best first. It loads each
+// font when the iteration reaches it, and ends at a font that Add has not provided yet. asEmoji prefers emoji to
 // symbols. For a script without a bold font it yields the regular one.
 func Fallbacks(r rune, script language.Script, region Region, isBold, asEmoji bool) func(yield func(*Face) bool) {
 	return func(yield func(*Face) bool) {

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// drawnTables are the tables that drawing needs. The other tables of an added font, such as those for Apple's shaping,
-// bitmaps, colours and variations, are removed, so that no parser reads them.
+// drawnTables lists the tables that drawing needs. The other tables of an added font, such as those for Apple's
+// shaping, bitmaps, colours and variations, are removed, so that no parser reads them.
 var drawnTables = []string{"CFF ", "GDEF", "GPOS", "GSUB", "OS/2", "cmap", "glyf", "head", "hhea", "hmtx", "loca",
 	"maxp", "name", "post"}
 
@@ -36,7 +36,7 @@ func parseAdded(data []byte) (f *Face, err error) {
 }
 
 // withoutOutlines returns a font for shaping only. The shaping library would parse every outline, which takes most of
-// the time and memory that a large font needs.
+// the time and memory for a large font.
 func withoutOutlines(ttf []byte) ([]byte, error) {
 	tables, err := tablesOf(ttf, func(tag string) bool { return tag != "glyf" && tag != "loca" })
 	if err != nil {
@@ -45,7 +45,7 @@ func withoutOutlines(ttf []byte) ([]byte, error) {
 	return fontOf(ttf[:4], tables), nil
 }
 
-// onlyDrawn returns a copy of a font file with only its drawnTables, and separately its OS/2 table.
+// onlyDrawn returns a copy of a font file that contains only its drawnTables, and separately its OS/2 table.
 func onlyDrawn(ttf []byte) (out, os2 []byte, err error) {
 	tables, err := tablesOf(ttf, func(tag string) bool { return slices.Contains(drawnTables, tag) })
 	if err != nil {
@@ -77,8 +77,8 @@ type sfntTable struct {
 	sum, data []byte
 }
 
-// tablesOf returns the tables of a font file for which keep returns true, in the order of the file. It fails if a
-// table occurs twice.
+// tablesOf returns the tables of a font file for which keep returns true, in the order of the file. It returns an error
+// if a table occurs twice.
 func tablesOf(ttf []byte, keep func(tag string) bool) ([]sfntTable, error) {
 	be := binary.BigEndian
 	if len(ttf) < sfntHeader || len(ttf) < sfntHeader+sfntEntry*int(be.Uint16(ttf[4:])) {
@@ -103,7 +103,7 @@ func tablesOf(ttf []byte, keep func(tag string) bool) ([]sfntTable, error) {
 	return kept, nil
 }
 
-// fontOf returns a font file that contains the tables.
+// fontOf returns a font file that contains tables.
 func fontOf(version []byte, tables []sfntTable) []byte {
 	be := binary.BigEndian
 	size := sfntHeader + sfntEntry*len(tables)

@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// maxUnpacked limits the size of an unpacked font, in bytes.
+// maxUnpacked is the maximum size of an unpacked font, in bytes.
 const maxUnpacked = 32 << 20
 
 const (
@@ -55,13 +55,13 @@ func Unpack(woff []byte) ([]byte, error) {
 	return out, nil
 }
 
-// unpackedSize returns the size stated in the header of a WOFF file, limited because it may be wrong.
+// unpackedSize returns the size in the header of a WOFF file. The result is limited, because the size may be wrong.
 func unpackedSize(woff []byte) int {
 	return min(int(binary.BigEndian.Uint32(woff[16:])), maxUnpacked, 8*len(woff))
 }
 
-// appendTable appends a table of size bytes, padded to four bytes. The table is compressed if it is shorter than
-// size.
+// appendTable appends a table, unpacked to size bytes and padded to four bytes. The table is compressed if it is
+// shorter than size.
 func appendTable(out, table []byte, size int) ([]byte, error) {
 	start := len(out)
 	if len(table) == size {

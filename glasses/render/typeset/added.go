@@ -22,7 +22,7 @@ func (t *Typesetter) addedFace(grapheme []rune, from int, script language.Script
 	return nil
 }
 
-// canShape reports whether an item with an added font can be shaped. If it cannot, the font is no longer used.
+// canShape reports whether an item with an added font can be shaped. If not, the font is no longer used.
 func (t *Typesetter) canShape(it item) bool {
 	return t.guard(it.face, func() bool {
 		n := it.to - it.from

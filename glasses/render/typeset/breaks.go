@@ -20,7 +20,7 @@ func breaksOf(s *segmenter.Segmenter, text []rune) []bool {
 }
 
 // Divisions reports for each character whether a line may begin with it if a word, or a text without spaces, is wider
-// than the line. A line may not begin within a grapheme cluster (Unicode Standard Annex 29), or between a Thai
+// than the line. A line must not begin within a grapheme cluster (Unicode Standard Annex 29), or between a Thai
 // consonant and a vowel written before or after it.
 func Divisions(text []rune) []bool {
 	may := make([]bool, len(text))

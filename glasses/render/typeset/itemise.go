@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/glasses/render/fonts"
 )
 
-// item is a part of a paragraph that is shaped in one call: characters of one level, script and font.
+// item is a part of a paragraph that is shaped in one call. Its characters have the same level, script and font.
 type item struct {
 	from, to int
 	level    uint8
@@ -61,7 +61,7 @@ func (t *Typesetter) itemise(levels []uint8) {
 			t.add(item{from, to, level, script, f})
 			continue
 		}
-		for i := from; i < to; i++ { // name exactly the character that is missing
+		for i := from; i < to; i++ { // report exactly the character that is missing
 			t.add(item{i, i + 1, level, script, t.faceOf(t.text[i:i+1], i, script)})
 		}
 	}
@@ -126,8 +126,8 @@ func (t *Typesetter) has(f *fonts.Face, grapheme []rune, from int, script langua
 	return true
 }
 
-// IsInvisible reports whether a character can be omitted if a font lacks it: joiners, directional marks and variation
-// selectors, but not combining marks.
+// IsInvisible reports whether a character can be omitted if a font lacks it. This applies to joiners, directional marks
+// and variation selectors, but not to combining marks.
 func IsInvisible(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }

@@ -7,15 +7,15 @@ const maxLevel = 125 // rule BD2
 // leveller computes the embedding levels of a paragraph (Unicode Standard Annex 9). It reuses its buffers.
 type leveller struct {
 	text     []rune
-	original []bidi.Class // as in the Unicode Character Database
-	classes  []bidi.Class // as the rules change them
+	original []bidi.Class // from the Unicode Character Database
+	classes  []bidi.Class // as changed by the rules
 	levels   []uint8
 	partner  []int // of an isolate initiator and its PDI (BD9); -1 if there is none
 	base     uint8
 }
 
-// find returns the level of each character of a paragraph with the level base, 0 or 1, as if the paragraph were one
-// line. The result is valid until the next call.
+// find returns the level of each character of a paragraph, as if the paragraph were one line. base is the level of the
+// paragraph, 0 or 1. The result is valid until the next call.
 func (v *leveller) find(text []rune, base uint8) []uint8 {
 	v.text, v.base = text, base
 	v.original, v.levels, v.partner = v.original[:0], v.levels[:0], v.partner[:0]
@@ -61,7 +61,7 @@ type embedding struct {
 	isolate  bool
 }
 
-// explicit applies the embeddings, overrides and isolates (X1 to X8). Levels and classes of the characters that rule X9
+// explicit applies the embeddings, overrides and isolates (X1 to X8). Levels and classes of characters that rule X9
 // removes are set later.
 func (v *leveller) explicit() {
 	stack := []embedding{{v.base, bidi.ON, false}}
@@ -123,7 +123,8 @@ func (v *leveller) explicit() {
 	}
 }
 
-// put sets the level of character i to e's level and, if e is an override, its class to the override's direction.
+// put sets the level of character i to the level of e. If e is an override, it also sets the class of the character to
+// the override's direction.
 func (v *leveller) put(i int, e embedding) {
 	v.levels[i] = e.level
 	if e.override != bidi.ON {
@@ -158,8 +159,8 @@ func isRemoved(c bidi.Class) bool {
 	return false
 }
 
-// sequence is an isolating run sequence (BD13): the positions of its characters in the text, and the classes before
-// the first and after the last of them (sos and eos).
+// sequence is an isolating run sequence (BD13). It contains the positions of its characters in the text, and the
+// classes before the first and after the last one (sos and eos).
 type sequence struct {
 	at            []int
 	level         uint8
@@ -179,7 +180,7 @@ func directionOf(level uint8) bidi.Class {
 // sequences returns the isolating run sequences of the paragraph (X10).
 func (v *leveller) sequences() []*sequence {
 	var all []*sequence
-	waiting := map[int]*sequence{} // by the PDI with which they continue
+	waiting := map[int]*sequence{} // by the PDI at which they continue
 	var current *sequence
 	previous := v.base // level of the previous character
 	end := func(next uint8) {

@@ -90,8 +90,8 @@ func (v *leveller) brackets(s *sequence) {
 	}
 }
 
-// directionWithin returns the direction of a pair of brackets, determined by the letters in and before it, or bidi.ON
-// if it contains no letters.
+// directionWithin returns the direction of a pair of brackets, which is determined by the letters in and before it. It
+// returns bidi.ON if the pair contains no letters.
 func (v *leveller) directionWithin(s *sequence, pair [2]int) bidi.Class {
 	found := bidi.ON
 	for _, i := range s.at[pair[0]+1 : pair[1]] {
@@ -169,7 +169,7 @@ func closingBracket(r rune) rune {
 	return canonical(closing)
 }
 
-// canonical returns the canonical equivalent of a bracket. It differs from the bracket only for two brackets.
+// canonical returns the canonical equivalent of a bracket, which differs from the bracket in only two cases.
 func canonical(r rune) rune {
 	if r == '\u2329' || r == '\u232a' {
 		return r - '\u2329' + '\u3008'
@@ -202,7 +202,7 @@ func (v *leveller) neutral(s *sequence) {
 	}
 }
 
-// implicit raises the levels of letters and numbers against the direction of their embedding (I1, I2).
+// implicit raises the levels of letters and numbers whose direction differs from their embedding (I1, I2).
 func (v *leveller) implicit(s *sequence) {
 	for _, i := range s.at {
 		switch c := v.classes[i]; {

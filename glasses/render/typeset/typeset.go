@@ -1,16 +1,16 @@
-// Package typeset turns text of any language into positioned glyphs: it finds directions (Unicode Standard Annex 9),
-// scripts, the font of each character, the glyphs (OpenType shaping), and where lines may break (Annex 14). The
-// results are integers in font units, so they are the same on every platform and for every size; positions are
-// rounded to a quarter of a pixel within a run of joined letters.
+// Package typeset turns text of any language into positioned glyphs. It determines directions (Unicode Standard Annex
+// 9), scripts, the font of each character, the glyphs (OpenType shaping), and where lines may break (Annex 14). The
+// results are integers in font units, so they are the same on every platform and for every size. Positions are rounded
+// to a quarter of a pixel within a run of joined letters.
 //
-// A left-to-right text whose characters are all in the Go fonts is not shaped at all, so its pictures never change
-// and it has no extra cost. Embedding levels are computed here (levels.go), because the library reports only whether
-// a level is odd. The library is pinned to the version that shapes exactly like HarfBuzz: tests compare the two, and
-// check levels and breaks against Unicode's conformance files.
+// A left-to-right text whose characters are all in the Go fonts is not shaped, so its pictures never change and it has
+// no extra cost. Embedding levels are computed here (levels.go), because the library reports only whether a level is
+// odd. The library is pinned to the version that shapes exactly like HarfBuzz. Tests compare the two, and check levels
+// and breaks against Unicode's conformance files.
 //
-// If no direction is set, a text runs in the direction of its first letter, a container inherits the direction of the
-// first letter below it, and a node without letters inherits its container's direction. So pages in Arabic or Hebrew
-// are mirrored automatically.
+// If no direction is set, a text runs in the direction of its first letter, a container uses the direction of the first
+// letter below it, and a node without letters inherits its container's direction. Pages in Arabic or Hebrew are thus
+// mirrored automatically.
 package typeset
 
 import (
@@ -25,20 +25,20 @@ import (
 	"github.com/service-dev/service/glasses/render/fonts"
 )
 
-// maxCellGlyphs limits the glyphs of a cell. A character with more marks cannot be read anyway.
+// maxCellGlyphs is the maximum number of glyphs in a cell. A character with more marks is not readable.
 const maxCellGlyphs = 32
 
 // Cell is a unit that is drawn and moved as a whole: a character with its marks, or a ligature.
 type Cell struct {
-	// From and To delimit its characters in the text.
+	// From and To delimit the cell's characters in the text.
 	From, To int
-	// Level is its embedding level: odd for right to left. Base is the level of its paragraph.
+	// Level is the cell's embedding level, which is odd for right to left. Base is the level of its paragraph.
 	Level, Base uint8
-	// Break is true if a line may begin with the cell.
+	// Break reports whether a line may begin with the cell.
 	Break bool
-	// Run is the same number for all cells that were shaped together. They are adjacent in the text.
+	// Run is equal for all cells that were shaped together. They are adjacent in the text.
 	Run int
-	// Face is the font; nil for a line feed, or if no font contains the character.
+	// Face is the font. It is nil for a line feed, or if no font contains the character.
 	Face *fonts.Face
 	// Glyphs are in drawing order. Advance is the distance to the next cell in font units.
 	Glyphs  []Glyph

@@ -1,5 +1,5 @@
-// Package packs embeds the compressed font files of every script. Import it for its side effect: the renderer then
-// uses them. A file is unpacked when a text first needs it.
+// Package packs embeds the compressed font files of every script. Import it for its side effect, which is that the
+// renderer uses them. A file is unpacked when a text first needs it.
 package packs
 
 import (
