@@ -190,7 +190,7 @@ func invalidPayloads(ctx context.Context, c *checker) error {
 		{glasses.TypeDisplayShow, map[string]any{}},
 		{glasses.TypeDisplayShow, map[string]any{"tree": map[string]any{"text": "a node without a type"}}},
 		{glasses.TypeSpeechSay, map[string]any{"text": 7}},
-		{glasses.TypeCameraPhoto, map[string]any{"width": 1}}, // bad_payload precedes unsupported, also on a model without a camera
+		{glasses.TypeCameraPhoto, map[string]any{"width": 1}}, // before unsupported, also without a camera
 		{glasses.TypeClockCancel, map[string]any{}},
 	})
 }
