@@ -31,7 +31,7 @@ func protect(o Options, listeners []net.Listener) (protection, error) {
 		probe = loopback.ProbePeers
 	}
 	if err := probe(); err != nil {
-		o.Log.Warn("cannot determine who owns a connection; signing up and in requires the sign-in word now", "err", err)
+		o.Log.Warn("failed to determine who owns connections; sign-up and sign-in now require the sign-in word", "err", err)
 		word := newWord()
 		return protection{listeners: listeners, word: word}, writeKept(o.DataDir, wordFile, word)
 	}

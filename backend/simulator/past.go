@@ -81,7 +81,7 @@ type rebuilder struct {
 
 // show is a change of the panel that succeeded.
 type show struct {
-	isLate bool // the change happened at its result, otherwise at its request
+	isLate bool // if true, the change happened at its result, otherwise at its request
 	tree   *glasses.Node
 }
 

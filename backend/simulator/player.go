@@ -98,7 +98,7 @@ func newIDs(prefix string) func() string {
 }
 
 // resume merges the page's snapshot with the service's state, which takes precedence because another page may have
-// acted as the glasses in between. Streams end, because they have no source after a reload. The service restores
+// acted as the glasses in between. Streams stop, because they have no source after a reload. The service restores
 // phrases and transcription with sim.standing.
 func resume(m glasses.DeviceModel, stored, display, state string) (glasses.Snapshot, error) {
 	fresh := glasses.Snapshot{DeviceModel: m.ID, State: glasses.FreshState(), View: glasses.View{Focus: -1}}

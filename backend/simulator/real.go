@@ -49,8 +49,8 @@ func identify(model, advertised string) (p peripheralName) {
 }
 
 // startReal replaces the glasses with real ones of a model. display and state are the service's state, as for start.
-// Settings of the simulated glasses that real ones cannot have, such as a fault or a folded hinge, end. The links are
-// down until the page reports them.
+// Settings that only simulated glasses have, such as a fault or a folded hinge, are dropped. The links are down until
+// the page reports them.
 func (p *player) startReal(now int64, model, display, state, prefix string) error {
 	m, _ := glasses.Model(model)
 	kind, ok := kinds.Of(model)

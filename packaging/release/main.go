@@ -1,6 +1,6 @@
 // Command release makes the artefacts of a release from the checked-out commit. Two runs for the same commit write
-// the same bytes, regardless of user, machine and time: all times come from the commit, and this program writes all
-// archives itself.
+// the same bytes, regardless of user, machine and time, because all times are the commit's and this program writes
+// all archives itself.
 package main
 
 import (

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// serverPackage is the package for operators. Its unit is not enabled, because the server needs keys first.
+// serverPackage is the package for operators. Its unit is not enabled, because the server cannot run without keys.
 var serverPackage = osPackage{
 	name: "service-backend", section: "net", group: "Productivity/Networking/Web/Servers",
 	description: "server of the service for several people and machines\n" +

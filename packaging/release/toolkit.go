@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// toolkit is the package for app developers. Its programs are installed in the same directory, toolkitDir, where they
-// find each other. The units are not enabled and no script runs, so that the package has no effect on users who do
-// not use the service.
+// toolkit is the package for app developers. Its programs are installed in one directory, toolkitDir, so that they
+// find each other. No unit is enabled and no script runs, so that the package does not affect users who do not use
+// the service.
 var toolkit = osPackage{
 	name: "service-toolkit", section: "devel", group: "Development/Tools",
 	description: "build apps for smart glasses with a coding agent\n" +

@@ -41,7 +41,7 @@ func inherited() ([]*net.TCPListener, error) {
 		}
 		tcp, ok := l.(*net.TCPListener)
 		if !ok {
-			return nil, fmt.Errorf("the daemon's listener %d is at %s", i, l.Addr())
+			return nil, fmt.Errorf("the daemon's listener %d at %s is not a TCP listener", i, l.Addr())
 		}
 		all = append(all, tcp)
 	}

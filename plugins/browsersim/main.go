@@ -1,7 +1,7 @@
 // Package browsersim is the transport adapter for the browser simulator: a backend hosts its sessions, and a page of
 // that backend acts as the glasses. It calls the backend named by a target over HTTPS, or over HTTP on this machine;
 // the daemon makes calls about the embedded backend's sessions through backendlocal. It stores nothing and is
-// independent of what a session is for.
+// independent of a session's purpose.
 package browsersim
 
 import (

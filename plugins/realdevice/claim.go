@@ -24,7 +24,7 @@ func (c claim) overlaps(o claim) bool {
 }
 
 // claim reserves a peripheral in place of the one that the session holds for this link. If another session has
-// reserved it, claim returns that session's ID, otherwise "". If the holder is an earlier attachment of the same
+// reserved it, claim returns that session's ID, or "" if none has. If the holder is an earlier attachment of the same
 // session, claim waits until the glasses are released, or returns the ID if ctx ends first.
 func (a *adapter) claim(ctx context.Context, c claim) (holder string) {
 	for {

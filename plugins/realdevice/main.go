@@ -1,6 +1,6 @@
 // Package realdevice is RealDeviceTransport, the transport adapter for real glasses over Bluetooth LE. The drivers of
-// glasses/driver decide what to send; this adapter only carries bytes, over BlueZ on Linux or with the Bluetooth of
-// the user's browser, for which it serves a page.
+// glasses/driver decide what to send; this adapter only transfers bytes, through BlueZ on Linux or through a page in
+// the user's browser.
 package realdevice
 
 import (

@@ -173,7 +173,7 @@ func (p *pairs) choose(model, name string) (*foundPair, error) {
 			", "),
 			"Name one of them.")
 	case partial != nil:
-		return nil, problem.New(problem.CodeNotInRange, fmt.Sprintf("of %q the %s is not in range", partial.name,
+		return nil, problem.New(problem.CodeNotInRange, fmt.Sprintf("%q: the %s is not in range", partial.name,
 			strings.Join(partial.missing(), " and the ")+" arm"), "Take both arms out of the case, or open its lid.")
 	}
 	if name != "" {

@@ -12,7 +12,8 @@ import (
 	"github.com/service-dev/service/internal/credential"
 )
 
-// OpenSession signs a browser in and returns the secret for its cookie, or ErrSuspended.
+// OpenSession signs a browser in and returns the secret for its cookie. It returns ErrSuspended if the account is
+// suspended.
 func (s *Service) OpenSession(ctx context.Context, accountID string, v Visit) (string, error) {
 	value := secret.New(credential.Browser)
 	now := s.now()

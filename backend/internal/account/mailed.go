@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	maxQueued    = 256 // mails of each kind that may be queued for Serve
+	maxQueued    = 256 // mails of each kind that can wait for Serve
 	mailHour     = time.Hour
 	drainTimeout = 5 * time.Second // for sending the queued mails when Serve ends
 )
@@ -191,7 +191,7 @@ func (s *Service) sendReset(ctx context.Context, email string) {
 }
 
 func (s *Service) mailReset(ctx context.Context, email string) error {
-	a, err := s.byEmail(ctx, email) // the mail goes to the address as stored in the account
+	a, err := s.byEmail(ctx, email) // send to the address as stored in the account
 	if errors.Is(err, ErrBadCredentials) || err == nil && !a.Active {
 		return nil
 	}

@@ -23,8 +23,9 @@ const (
 	argonSalt   = 16
 )
 
-// Few passwords are hashed at the same time, because each hash takes 19 MiB and a core. Users who have proved that
-// they own the account do not wait for strangers, and one network gets only a share of the capacity for strangers.
+// Few passwords are hashed concurrently, because each hash takes 19 MiB and a core. Users who have proved that they
+// own the account do not wait for strangers, and strangers from one network get only a share of the remaining
+// capacity.
 var (
 	strangers = limit.NewSlots(limit.Bounds{Running: 2, RunningEach: 1, Waiting: 64, WaitingEach: 16})
 	known     = limit.NewSlots(limit.Bounds{Running: 1, RunningEach: 1, Waiting: 64, WaitingEach: 4})

@@ -27,7 +27,7 @@ func (s *Store) TakeGuess(
 			return err
 		}
 		until, err := db.QueryValue[int64](ctx, tx, "SELECT spent_until FROM password_guesses WHERE key = $1", key)
-		if errors.Is(err, sql.ErrNoRows) { // a sweep has just deleted the row
+		if errors.Is(err, sql.ErrNoRows) { // a sweep has deleted the row in the meantime
 			until = db.ToMS(latest)
 		} else if err != nil {
 			return err

@@ -84,9 +84,9 @@ type ActiveHours struct {
 	Weight int64 // number of installs this one represents; more than 1 if sampled
 }
 
-// aggregate counts batches of one project. It counts each new event once in its hour and once in its day, and returns
-// the outcome of each batch. used is the number of the project's events already counted on the day the batches
-// arrived.
+// aggregate counts batches of one project. It counts each new event once for its hour and once for its day, and
+// returns the outcome of each batch. used is the number of the project's events that were already counted on the
+// arrival day.
 func aggregate(ctx context.Context, rows *projectRows, batches []Batch, used int64) ([]Outcome, error) {
 	a := newAggregator(batches, used)
 	fresh, err := rows.insertSeen(ctx, a.ids)
@@ -248,7 +248,7 @@ func boundedDeltas(deltas []Counter, known []CounterKey) []Counter {
 	return sortedCounters(bounded)
 }
 
-// sortedCounters returns the non-zero deltas in a fixed order, so that every replica fits the same names.
+// sortedCounters returns the non-zero deltas in a fixed order, so that every replica keeps the same names.
 func sortedCounters(deltas map[CounterKey]int64) []Counter {
 	counters := make([]Counter, 0, len(deltas))
 	for key, n := range deltas {

@@ -101,8 +101,8 @@ func (s *Service) anonymise(
 		}
 		anonymous = append(anonymous, AnonymousEvent{
 			Key: hash16(ids, e.ID),
-			// The hash includes the account, not the project: if two projects of one app are merged, an install that
-			// used both remains one install.
+			// The hash includes the account rather than the project, so that an install that used two projects of one
+			// app remains one install if the projects are merged.
 			Install: hash16(mac, account, "\x00", e.InstallID),
 			Traits: Traits{Hour: hourOf(at), Type: e.Type, Name: e.Name,
 				Version: e.AppVersion, Platform: e.Platform, Device: e.DeviceModel},

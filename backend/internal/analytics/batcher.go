@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	maxBatches   = 16               // per transaction
-	writeTimeout = 30 * time.Second // per transaction
+	maxBatches   = 16               // batches per transaction
+	writeTimeout = 30 * time.Second // limit for one transaction
 )
 
 // batcher commits all pending batches in one transaction. It needs no goroutine: a caller that arrives while no other

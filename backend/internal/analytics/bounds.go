@@ -7,7 +7,7 @@ type bounds struct {
 	slices map[Period]map[Slice]bool
 }
 
-// kindOfPeriod identifies a set of names that share one limit.
+// kindOfPeriod identifies names that share one limit.
 type kindOfPeriod struct {
 	Period
 	Kind   Kind

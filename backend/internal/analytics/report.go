@@ -18,8 +18,8 @@ const (
 
 // Report returns the usage of an app. Hourly reports have up to MaxHours points and begin within HourlyRetention;
 // daily reports have up to MaxDays points. From and To are widened to whole hours or days, and To is at most the end
-// of the current one. The caller must check that the project exists. The error may wrap ErrInvalid; its text is fit
-// for users.
+// of the current one. The caller must check that the project exists. The error may wrap ErrInvalid; its text can be
+// shown to users.
 func (s *Service) Report(ctx context.Context, account, project string, q Query) (Report, error) {
 	f, err := queryRange(q, s.Now().UTC())
 	if err != nil {

@@ -90,8 +90,8 @@ func countProject(
 		`UPDATE analytics_projects SET used_day = $2, used = $3 WHERE id = $1`, project, usedDay, used+int64(accepted))
 }
 
-// lockAnalytics returns the number of a project, which it assigns if necessary, and locks the project's row until the
-// transaction ends.
+// lockAnalytics locks the project's row until the transaction ends and returns the project's number, which it assigns
+// if necessary.
 func lockAnalytics(ctx context.Context, tx *sql.Tx, account, project string) (id, usedDay, used int64, err error) {
 	for range 20 { // two concurrent transactions may choose the same number; the later one then tries the next
 		err = tx.QueryRowContext(ctx, `UPDATE analytics_projects SET used = used WHERE account_id = $1 AND app_id = $2

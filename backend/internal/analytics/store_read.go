@@ -108,9 +108,9 @@ func LockProjects(ctx context.Context, tx *sql.Tx, account, one, other string) (
 	return numbers, nil
 }
 
-// Merge moves the counts of one project of the account to another. It adds counters, and merges IDs and installs.
-// For days whose hashes were deleted, it adds the numbers of active installs, and so counts an install that used
-// both projects twice. The caller must hold the locks of both.
+// Merge moves the counts of one project of the account to another. It adds counters, and merges IDs and installs. For
+// days whose hashes were deleted, it adds the numbers of active installs, so an install of both projects is counted
+// twice. The caller must hold the locks of both projects.
 func Merge(ctx context.Context, tx *sql.Tx, from, into int64) error {
 	err := db.ExecAll(ctx, tx, "merge analytics",
 		db.Stmt(`INSERT INTO analytics_seen (project, hash, day)

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// compareVersions orders versions by the precedence of SemVer 2.0.0, section 11: 1.9.0, 1.10.0-beta, 1.10.0. A missing
-// component is taken to be 0. Names that do not begin with a digit come after versions. Versions of equal precedence
-// are ordered as names, so that only equal names compare as equal. An empty name comes first.
+// compareVersions orders versions by the precedence of SemVer 2.0.0, section 11: 1.9.0, 1.10.0-beta, 1.10.0. A
+// missing component counts as 0. Names that do not begin with a digit come after versions. Versions of equal
+// precedence are ordered as names, so that only equal names compare as equal. An empty name comes first.
 func compareVersions(a, b string) int {
 	x, restOfA := core(a)
 	y, restOfB := core(b)

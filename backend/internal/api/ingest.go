@@ -27,7 +27,7 @@ const (
 	maxValues        = 16 * backendapi.MaxBatchEvents // JSON values in a batch; limits the memory used to decode it
 )
 
-// ingestRoutes returns the routes for events of shipped apps. Apps in browsers may send from any origin: the key alone
+// ingestRoutes returns the routes for events of shipped apps. Apps in browsers may send from any origin: only the key
 // authorises the request, and there is no cookie to misuse.
 func (a *API) ingestRoutes() []route {
 	return []route{

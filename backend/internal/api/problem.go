@@ -84,8 +84,8 @@ var (
 	}
 )
 
-// refusalOf converts a feature's error to a refusal. It returns nil for internal errors, whose text is only logged.
-// It treats a problem with a cause as an internal error, because only failures of this backend have a cause.
+// refusalOf converts a feature's error to a refusal. It returns nil for internal errors, whose text is only logged. A
+// problem with a cause is an internal error, because only failures of this backend have a cause.
 func refusalOf(err error) *problem.Error {
 	if own := problem.From(err); own != nil {
 		if own.Err != nil {

@@ -172,7 +172,7 @@ func (a *API) serve(rt route, c *call) (any, error) {
 // has a maximum size, and an agent must not be able to push out earlier entries.
 const changesPerMinute = 60
 
-// takeChange counts a change made with the link. It returns the time to wait if there were too many, otherwise 0.
+// takeChange counts a change made with the link. It returns the time to wait if there were too many, or 0 otherwise.
 func (a *API) takeChange(rt route, c *call) time.Duration {
 	if rt.method == http.MethodGet {
 		return 0

@@ -60,7 +60,7 @@ type App struct {
 	usage     *connUsage // nil unless the backend is embedded
 	signedOut bool       // browsers were signed out at startup
 	serving   []server   // run while requests are served
-	last      []server   // finish work that requests leave behind; stopped in order once all requests have ended
+	last      []server   // finish work after requests; stopped in order once all requests have ended
 	addresses *clientAddresses
 	limits    ConnLimits
 	handler   http.Handler
@@ -126,9 +126,9 @@ func (a *App) Idle(ctx context.Context) (time.Duration, error) {
 	return a.usage.idle(), nil
 }
 
-// Serve serves on the listeners until ctx ends and then drains the backend: it accepts no new requests, lets open ones
-// finish within the drain timeout, tells live connections to reconnect, commits pending rows, sends queued mail and
-// closes the database.
+// Serve serves on the listeners until ctx ends and then drains the backend: it accepts no new requests, lets open
+// ones finish within the drain timeout, asks live connections to reconnect, commits pending rows, sends queued mail
+// and closes the database.
 func (a *App) Serve(ctx context.Context, listeners ...net.Listener) error {
 	defer a.db.Close()
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))

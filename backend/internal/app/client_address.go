@@ -13,8 +13,8 @@ import (
 // clientAddresses finds the address of the client that sent a request.
 type clientAddresses struct {
 	trusted []netip.Prefix
-	// proxied is set if the site uses https. This server does not terminate TLS, so every connection then comes through
-	// a proxy.
+	// proxied is set if the site uses https. This server does not terminate TLS, so every connection then passes
+	// through a proxy.
 	proxied bool
 	log     *slog.Logger
 	warned  sync.Once

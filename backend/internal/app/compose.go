@@ -85,7 +85,7 @@ func (a *App) compose(o Options) error {
 	if err != nil {
 		return err
 	}
-	// f.mail comes last because the gateway, the credit ledger and the accounts queue mail in it.
+	// f.mail is last because the gateway, the credit ledger and the accounts queue mail in it.
 	a.last = append(a.last, f.gateway, f.credit, f.accounts, f.mail)
 	pages.Mount(mux)
 	limited := a.limitRequests(mux, map[string]http.HandlerFunc{

@@ -303,8 +303,8 @@ func (s *Store) Trail(ctx context.Context, f TrailFilter) ([]TrailLine, error) {
 // maxTrailDeleted limits the lines that one transaction deletes, and therefore the time that other writes wait.
 const maxTrailDeleted = 2000
 
-// SweepTrail deletes lines from before old. Of the lines with actions in AnybodysTrail, it also deletes the
-// oldest beyond keep. It returns the number of deleted lines.
+// SweepTrail deletes lines from before old. It also deletes the oldest lines with actions in AnybodysTrail beyond
+// keep. It returns the number of deleted lines.
 func (s *Store) SweepTrail(ctx context.Context, old time.Time, keep int) (int64, error) {
 	deleted, err := s.deleteTrail(ctx, "at < $1", db.ToMS(old))
 	if err != nil {

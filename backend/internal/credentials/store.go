@@ -56,7 +56,7 @@ func scanCredential(row db.Row) (c Stored, err error) {
 	return c, err
 }
 
-// Credentials lists a project's credentials.
+// Credentials lists the credentials of a project.
 func (s *Store) Credentials(ctx context.Context, account, project string) ([]Stored, error) {
 	return db.All(ctx, s, scanCredential,
 		selectCredentials+"WHERE c.account_id = $1 AND c.app_id = $2 ORDER BY c.provider", account, project)

@@ -51,8 +51,8 @@ type Holder struct {
 	Proved bool   // the e-mail address is confirmed, or an identity provider is linked
 }
 
-// NewBook is a book to create for an account. It gets no free credit if AddressHash had a grant after Since, or if
-// NetworkHash, which may be empty, already had NetworkLimit grants.
+// NewBook is a book to create for an account. It gets no free credit if there was a grant for AddressHash after
+// Since, or if there were NetworkLimit grants for NetworkHash, which may be empty.
 type NewBook struct {
 	AccountID, Book          string
 	Free                     Amount

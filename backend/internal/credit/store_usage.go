@@ -128,8 +128,8 @@ func (s *Store) Refusals(ctx context.Context, q UsageQuery) ([]Refusal, error) {
 }
 
 // Merge moves the gateway's rows of one project to another, in the transaction that merges the projects and has
-// locked the balance. Calls in flight continue, and count toward the other project. The merged settings are as strict
-// as the stricter of the two: the lower of two caps applies, and own keys pay if they paid for either project.
+// locked the balance. Calls in flight continue, and count toward the other project. The stricter of two settings
+// applies: the lower cap, and own keys if they paid for either project.
 func Merge(ctx context.Context, tx *sql.Tx, accountID, from, into string) error {
 	return db.ExecEach(ctx, tx, "move project", []any{accountID, from, into},
 		`UPDATE credit_holds SET project = $3 WHERE account_id = $1 AND project = $2`,

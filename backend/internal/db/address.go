@@ -24,11 +24,11 @@ func checkAddress(database string) error {
 	case isPostgres(database):
 		return checkURL(database)
 	case strings.Contains(database, "://"):
-		return errors.New("the database URL does not begin with postgres:// (in small letters): other database servers are " +
-			"not supported. For SQLite, give the path of a file")
+		return errors.New("the database URL does not begin with postgres:// (in lower case): other database servers are " +
+			"not supported. For SQLite, use the path of a file")
 	case keywordValue.MatchString(database):
 		return errors.New("the database address consists of keywords and values (host=...): use a URL of the form " +
-			"postgres://user:password@host:port/name. For SQLite, give the path of a file")
+			"postgres://user:password@host:port/name. For SQLite, use the path of a file")
 	}
 	return nil
 }
@@ -37,7 +37,7 @@ func checkAddress(database string) error {
 func checkURL(database string) error {
 	_, rest, _ := strings.Cut(database, "://")
 	if host, _, _ := strings.Cut(strings.NewReplacer("?", "/", "#", "/").Replace(rest), "/"); strings.Count(host, "@") > 1 {
-		return errors.New("the database URL contains more than one @: write the user name's and the password's as %40")
+		return errors.New("the database URL contains more than one @: write each @ in the user name or password as %40")
 	}
 	if _, err := url.Parse(database); err != nil {
 		return errors.New("the database URL cannot be parsed: it has the form " +
@@ -45,8 +45,8 @@ func checkURL(database string) error {
 			"? as %3F, # as %23, % as %25 and a space as %20")
 	}
 	if _, err := pgx.ParseConfig(database); err != nil {
-		return errors.New("a setting of the database's connection is not valid: check those in the database URL, such as " +
-			"sslmode, the PG* variables, and the files of certificates and passwords that they name")
+		return errors.New("a setting of the database connection is not valid: check the settings in the database URL, such " +
+			"as sslmode, the PG* variables, and the certificate and password files that they name")
 	}
 	return nil
 }

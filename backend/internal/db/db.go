@@ -85,7 +85,7 @@ func (d *DB) writeOnce(ctx context.Context, f func(tx *sql.Tx) error) error {
 	return d.commit(ctx, tx)
 }
 
-// pointRead returns the context for reading one row. On SQLite, such a read ends before it could be cancelled, and
+// pointRead returns the context for reading one row. On SQLite, such a read is too short to be cancelled, and
 // watching a context costs as much as the read itself.
 func (d *DB) pointRead(ctx context.Context) context.Context {
 	if d.Postgres() || ctx.Err() != nil {

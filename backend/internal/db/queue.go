@@ -151,7 +151,7 @@ func (q *queue) next(until <-chan time.Time) (*pendingWrite, bool) {
 	}
 }
 
-// claim reports whether the caller now owns the write, in order to run or withdraw it.
+// claim reports whether the caller now owns the write, and may run or withdraw it.
 func (p *pendingWrite) claim() bool { return p.claimed.CompareAndSwap(false, true) }
 
 // expired reports whether the write's context has ended. If so, it releases a caller that is still waiting.

@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// detach lets the call continue without the app. It returns the error for an app whose key was revoked, and nil for an
-// app that has disconnected.
+// detach lets the call continue without the app. If the app's key was revoked, it returns the error for the app. If
+// the app has disconnected, it returns nil.
 func (t *transfer) detach(cause error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

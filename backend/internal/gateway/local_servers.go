@@ -97,8 +97,8 @@ func (l *LocalServers) List(ctx context.Context, account, project string) ([]Loc
 	return l.store.LocalServers(ctx, account, project)
 }
 
-// Add adds a server, or replaces the one with the same ID, and requests its list of models. It adds a server that
-// does not respond with a Problem. It changes nothing if it returns ErrServerID, ErrServerURL, ErrNotLocal,
+// Add adds a server, or replaces the one with the same ID, and requests its list of models. A server that does not
+// respond is added with its Problem set. It changes nothing if it returns ErrServerID, ErrServerURL, ErrNotLocal,
 // ErrServers, or an error of SetServerKey.
 func (l *LocalServers) Add(
 	ctx context.Context, account, project, id, address, key string, by audit.Actor,

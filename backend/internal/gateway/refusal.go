@@ -55,8 +55,8 @@ func (e *Refusal) with(money map[string]any) *Refusal {
 	return e
 }
 
-// outcome returns the outcome to record for a call that was not served by its provider. It is the refusal's code if the
-// account's owner can act on it.
+// outcome returns the outcome to record for a call that was not served by its provider. The outcome is the refusal's
+// code if the account's owner can act on it.
 func (e *Refusal) outcome() string {
 	if e.Code == problem.CodeOwnKeyRefused || e.Code == problem.CodeProviderUnreachable {
 		return e.Code

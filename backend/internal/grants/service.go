@@ -70,9 +70,9 @@ func (s *Service) All(ctx context.Context, accountID string) (usual Grants, exce
 	return levels.of(""), exceptions, nil
 }
 
-// Set sets the grants of a project. Each level that changes becomes the project's own, even if it equals the account's
-// default; the other levels stay as they are. The change takes effect with the next read. Only the account holder may
-// call Set, never an agent. It returns an *InvalidError, ErrNoProject or ErrRaises on failure.
+// Set sets the grants of a project. Each level that changes becomes the project's own, even if it equals the
+// account's default; the other levels do not change. The change takes effect with the next read. Only the account
+// holder may call Set, never an agent. It returns an *InvalidError, ErrNoProject or ErrRaises on failure.
 func (s *Service) Set(ctx context.Context, accountID, project string, g Grants, mayRaise bool, by audit.Actor) error {
 	if project == "" {
 		return ErrNoProject

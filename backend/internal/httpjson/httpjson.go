@@ -46,8 +46,8 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 // firstBuffer is the initial buffer size in bytes, enough for most bodies.
 const firstBuffer = 4 << 10
 
-// ReadAll reads the body. The buffer grows as data arrives, not to the declared length, because a client can declare
-// any length for free. ReadAll returns ErrTooLarge for more than limit bytes.
+// ReadAll reads the body. The buffer grows as data arrives, not to the declared length, because declaring a large
+// length costs a client nothing. ReadAll returns ErrTooLarge for more than limit bytes.
 func ReadAll(r *http.Request, body io.Reader, limit int64) ([]byte, error) {
 	var data bytes.Buffer
 	if n := r.ContentLength; n > 0 {

@@ -31,7 +31,7 @@ const (
 	intervalCap  = 60 * time.Second
 	// A poll may be early by jitter plus a quarter of the interval before it is refused as too fast. jitter covers
 	// network delays, and the quarter covers a client clock that is up to 30 % fast. The quarter grows with the
-	// interval, so that a client with such a clock that follows every raise is not slowed down further.
+	// interval, so that a client with such a clock is not slowed down further if it follows every raise.
 	jitter     = 500 * time.Millisecond
 	clockShare = 4
 	// keepExpired is how long polls of an expired code are answered with "expired" instead of "unknown".
@@ -110,7 +110,7 @@ func (s *Service) Start(ctx context.Context, who Requester) (Issued, error) {
 			return Issued{}, err
 		}
 	}
-	return Issued{}, errors.New("draw user code: every code drawn was taken")
+	return Issued{}, errors.New("create user code: every generated code is in use")
 }
 
 // Poll reports whether a code is pending, and returns its token exactly once. It returns ErrUnknown, ErrExpired or

@@ -58,9 +58,9 @@ func (s *Store) Decide(
 	return done, err
 }
 
-// Cancel denies a code that is pending or approved, or revokes the unused link of a redeemed code. It denies first,
-// which waits for a concurrent redemption and makes its link visible. A code that is already cancelled does not change.
-// Cancel returns ErrUnknown for a code that does not exist or whose token is in use.
+// Cancel denies a code that is pending or approved, or revokes the unused link of a redeemed code. It first denies
+// the code, which waits for a concurrent redemption and makes the resulting link visible. A code that is already
+// cancelled does not change. Cancel returns ErrUnknown for a code that does not exist or whose token is in use.
 func (s *Store) Cancel(ctx context.Context, deviceHash string, now time.Time, t audit.Trace) error {
 	return s.Write(ctx, func(tx *sql.Tx) error {
 		denied, err := db.All(ctx, tx, scanOwnedRef, `UPDATE device_codes SET state = 'denied' WHERE device_hash = $1
@@ -235,8 +235,8 @@ func (s *Store) RevokeLinks(
 }
 
 // Revoke revokes the account's link with this ID, or all links if linkID is "". In the latter case it first denies
-// the approved codes that are not yet redeemed, because they would become links. That waits for a concurrent redemption
-// and makes its link visible.
+// the approved codes that are not yet redeemed, because they would become links. Denying them waits for a concurrent
+// redemption and makes the resulting link visible.
 func Revoke(
 	ctx context.Context, tx *sql.Tx, accountID, linkID string, now time.Time, t audit.Trace,
 ) (int, error) {

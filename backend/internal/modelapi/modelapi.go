@@ -84,7 +84,7 @@ func (a *API) table() []route {
 	return routes
 }
 
-// Mount adds the routes to mux. Apps in browsers may call from any origin: the key alone authorises the call, and
+// Mount adds the routes to mux. Apps in browsers may call from any origin: only the key authorises the call, and
 // there is no cookie to misuse.
 func (a *API) Mount(mux *http.ServeMux) {
 	for _, rt := range a.table() {

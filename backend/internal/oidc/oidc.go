@@ -202,7 +202,7 @@ func checkParty(token *gooidc.IDToken, clientID string) error {
 		return fmt.Errorf("%w: claims", ErrInvalidAnswer)
 	}
 	if len(token.Audience) > 1 && claims.Party != clientID {
-		return fmt.Errorf("%w: authorized party", ErrInvalidAnswer)
+		return fmt.Errorf("%w: the ID token was issued to another client", ErrInvalidAnswer)
 	}
 	return nil
 }
@@ -246,7 +246,7 @@ func verifyError(err error) error {
 	if errors.As(err, &overdue) {
 		return fmt.Errorf("%w: the ID token has expired", ErrInvalidAnswer)
 	}
-	return fmt.Errorf("%w: id token", ErrInvalidAnswer)
+	return fmt.Errorf("%w: the ID token cannot be verified", ErrInvalidAnswer)
 }
 
 // find returns the provider's endpoints and keys. It discovers them once. After a failure, it does not retry discovery

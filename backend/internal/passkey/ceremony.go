@@ -32,7 +32,7 @@ type sealer struct{ gcm cipher.AEAD }
 
 func newSealer(key []byte) (sealer, error) {
 	if len(key) != 32 {
-		return sealer{}, fmt.Errorf("passkeys: the key has %d bytes, want 32", len(key))
+		return sealer{}, fmt.Errorf("passkeys: the key is %d bytes long, want 32", len(key))
 	}
 	block, err := aes.NewCipher(key)
 	if err != nil {

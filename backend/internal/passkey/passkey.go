@@ -294,8 +294,8 @@ func (s *Service) opened(sealed, kind string, response []byte) (ceremony, error)
 }
 
 // try counts a response before its signature is checked, so that at most maxTries are checked even if they arrive
-// concurrently. A wrong response leaves the ceremony open; the transaction that stores the result of a correct one
-// finishes it.
+// concurrently. A wrong response leaves the ceremony open. A correct response finishes it in the transaction that
+// stores the result.
 func (s *Service) try(ctx context.Context, c ceremony) error {
 	ok, err := s.store.TryCeremony(ctx, c.Session.Challenge, c.Until, s.now(), maxTries)
 	if err != nil {

@@ -60,7 +60,7 @@ func CheckID(id string) error {
 	case len(id) > MaxID:
 		return fmt.Errorf("project is %d characters long, over the limit of %d", len(id), MaxID)
 	case !idForm.MatchString(id) || strings.Contains(id, ".."):
-		return fmt.Errorf("project is not an app id such as com.example.app: letters, digits, - and _, two segments or more")
+		return fmt.Errorf("project must be an app id such as com.example.app: two or more parts of letters, digits, - and _")
 	}
 	return nil
 }

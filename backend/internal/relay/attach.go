@@ -238,7 +238,7 @@ func (h *Hub) refuse(c *conn, err error) {
 	}
 }
 
-// rowsOf returns the rows that are in the log when a peer attaches; later rows are in the peer's queue.
+// rowsOf returns the rows that are in the log when a peer attaches. Later rows are in the peer's queue.
 func (h *Hub) rowsOf(stored sessions.Session) host.Rows {
 	return host.Rows{First: stored.FirstSeq, Last: stored.LastSeq,
 		Read: func(ctx context.Context, since int64, limit int) ([]glasses.Event, error) {

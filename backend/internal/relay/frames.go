@@ -113,7 +113,7 @@ func (s *liveSession) Append(
 	s.appendRow(ctx, from, row, answered != nil)
 }
 
-// Acknowledge queues the row again: the log finds the existing row (host.Host).
+// Acknowledge queues the row again, so that the writer finds and acknowledges the existing row (host.Host).
 func (s *liveSession) Acknowledge(ctx context.Context, row glasses.Event, to host.Receiver) {
 	s.appendRow(ctx, to, row, false)
 }

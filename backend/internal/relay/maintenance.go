@@ -34,7 +34,7 @@ func (h *Hub) runMaintenance(ctx context.Context) {
 				s.expire(ctx)
 			}
 			h.release(s)
-			runtime.Gosched() // let their writers run one after another: at the same time, each would need a stack
+			runtime.Gosched() // let the writers run one after another, because each running writer needs a stack
 		}
 	}
 }
@@ -50,7 +50,7 @@ func (h *Hub) holdAll() []*liveSession {
 func (s *liveSession) sendHeartbeats(beat []byte) {
 	now := time.Now()
 	for _, c := range s.pages.All() {
-		c.PingIfDue(now, s.hub.PingEvery, s.hub.PongWait) // first: it would wait behind the heartbeat
+		c.PingIfDue(now, s.hub.PingEvery, s.hub.PongWait) // ping first, because a ping would wait behind the heartbeat
 		if beat != nil {
 			c.SendText(beat)
 		}

@@ -76,7 +76,7 @@ func mint(ctx context.Context, tx *sql.Tx, m Mint) (Session, bool, string, error
 			return m.New, true, m.New.DeviceModel, nil
 		}
 	}
-	return Session{}, false, "", errors.New("insert session: concurrent calls kept intervening")
+	return Session{}, false, "", errors.New("insert session: too many conflicts with concurrent calls")
 }
 
 // resume extends the current open session. The first UPDATE locks the row, so former matches the result.

@@ -142,7 +142,7 @@ func appendRow(ctx context.Context, tx *sql.Tx, id string, l *logState, r *Row) 
 	return nil
 }
 
-// numberOnly numbers rows of a closed session without storing them. They were in flight when the log was deleted.
+// numberOnly numbers rows of a closed session without storing them. The rows were in flight when the log was deleted.
 func numberOnly(ctx context.Context, tx *sql.Tx, id string, l logState, rows []Row, which []int) error {
 	for _, i := range which {
 		l.last++

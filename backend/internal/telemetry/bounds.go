@@ -29,7 +29,7 @@ func (t *total) change(n int64) { t.changed.Add(n) }
 
 func (t *total) rows() int64 { return t.counted.Load() + t.changed.Load() }
 
-// count recounts the stored events. Changes made during the query are counted twice at worst.
+// count recounts the stored events. At worst, changes made during the query are counted twice.
 func (t *total) count(ctx context.Context, store *Store) error {
 	before := t.changed.Load()
 	n, err := store.TelemetryRows(ctx)

@@ -66,8 +66,8 @@ func (w *Web) activate(c *call) error {
 	return w.showActivation(c, http.StatusOK, code, form, proofForm{})
 }
 
-// malformed shows the form again with the input. A malformed code counts as a wrong one, but gets this page even after
-// too many wrong codes: no valid code has its form, so the page reveals neither a code nor the throttling.
+// malformed shows the form again with the input. A malformed code counts as a wrong code, but gets this page even
+// after too many wrong codes. Because no valid code is malformed, the page reveals neither a code nor the throttling.
 func (w *Web) malformed(c *call, given string) error {
 	w.countWrong(c)
 	typed := []rune(strings.Map(func(r rune) rune {
@@ -180,7 +180,7 @@ func (w *Web) shownCodes(c *call) (tokens []string) {
 }
 
 // noCode renders the page for a code that cannot be approved. It reports the code's outcome only to a browser session
-// that was shown the code while it was pending: others could otherwise tell a guess from a code that existed.
+// that was shown the code while it was pending: others could distinguish a guess from a code that existed.
 func (w *Web) noCode(c *call, code string, cause error) error {
 	var fate string
 	token := w.seenToken(c, code)

@@ -128,7 +128,7 @@ func contentType(name string) string {
 func (s assetSet) url(name string) (string, error) {
 	a, ok := s[name]
 	if !ok {
-		return "", fmt.Errorf("no asset %s", name)
+		return "", fmt.Errorf("unknown asset %q", name)
 	}
 	return a.url(), nil
 }

@@ -2,8 +2,8 @@ package web
 
 import "strings"
 
-// firstSteps is the data of the template "first-steps". It is computed from the stored data, so the steps tick
-// themselves.
+// firstSteps is the data of the template "first-steps". It is computed from the stored data, so completed steps are
+// ticked automatically.
 type firstSteps struct {
 	List     []step
 	Done     int  // number of steps that are done
@@ -71,9 +71,9 @@ func (w *Web) linkCommands() string {
 	return commands
 }
 
-// exportCommand returns the command that points the tools to this backend, or "" if they find it by themselves. An
-// embedded backend is found through its state directory. Its address must not be set: the tools would treat it as
-// another backend, to which they are not linked.
+// exportCommand returns the command that points the tools to this backend, or "" if they find it by themselves. The
+// tools find an embedded backend through its state directory. Its address must not be set, because the tools would
+// treat that address as another backend, to which they are not linked.
 func (w *Web) exportCommand() string {
 	switch {
 	case w.Embedded && w.StateDir != "":

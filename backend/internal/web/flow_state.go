@@ -90,8 +90,8 @@ func (w *Web) encodeFlow(c *call, flow string, value any) (string, error) {
 	return body + "." + w.signFlow(c, flow, body), nil
 }
 
-// signFlow binds the state to the browser session. flowVerify is not bound, because it must survive the sign-in that it
-// requires: the owner of the link may open it in any browser, and the token is valid only for its own account.
+// signFlow binds the state to the browser session. flowVerify is not bound, because it must survive the sign-in that
+// it requires. The owner may open the link in any browser, and the token is valid only for the owner's account.
 func (w *Web) signFlow(c *call, flow, body string) string {
 	browserID := c.browserID
 	if flow == flowVerify {

@@ -9,8 +9,8 @@ import (
 // importOf matches an import of a page's script: a file in the same directory.
 var importOf = regexp.MustCompile(` from "\./([a-z_]+\.js)"`)
 
-// versionImports makes scripts import each other by versioned URLs, which browsers do not need to revalidate. Imports
-// must not form a cycle.
+// versionImports makes scripts import each other by versioned URLs, so that browsers need not revalidate them.
+// Imports must not form a cycle.
 func (s assetSet) versionImports() {
 	for _, a := range s {
 		if a.kind != scriptType {

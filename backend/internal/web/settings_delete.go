@@ -19,8 +19,9 @@ var exportBounds = limit.Bounds{Running: 8, RunningEach: 1}
 // downloadTime limits the time a browser may take to download its export.
 const downloadTime = 10 * time.Minute
 
-// export responds with the account's data as a file. The file is complete before its first byte is sent, so that a slow
-// reader ties up a file instead of one of the few database connections. The file exists until the response ends.
+// export responds with the account's data as a file. The file is complete before its first byte is sent, so that a
+// slow reader occupies a file instead of one of the few database connections. The file exists until the response
+// ends.
 func (w *Web) export(c *call) error {
 	leave, err := w.exports.Enter(c.Context(), c.account.ID)
 	if err != nil {

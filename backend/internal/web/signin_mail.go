@@ -165,8 +165,8 @@ func (w *Web) verifyForm(c *call) error {
 	})
 }
 
-// verify confirms the address only if the browser is signed in to the account that requested the mail. Reading the mail
-// proves only that the address is yours: someone else may have created the account with it.
+// verify confirms the address only if the browser is signed in to the account that requested the mail. Access to the
+// mail proves only that the address is yours, not that you created the account.
 func (w *Web) verify(c *call) error {
 	if !c.isSignedIn() {
 		return c.redirect(verifyPath)

@@ -105,7 +105,7 @@ func New(o Options) (*Web, error) {
 		return nil, errors.New("web: a service of the dashboard is missing")
 	}
 	if len(o.Key) < minKeyBytes {
-		return nil, fmt.Errorf("web: the key has %d bytes, want at least %d", len(o.Key), minKeyBytes)
+		return nil, fmt.Errorf("web: the key is %d bytes long, want at least %d", len(o.Key), minKeyBytes)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -15,7 +15,7 @@ import (
 // entryName is the name under which agents list service-mcp.
 const entryName = "service"
 
-// format edits one kind of configuration file. All its functions are pure.
+// format edits one kind of configuration file. All its methods are pure functions.
 type format interface {
 	registered(data []byte) (now Program, ok bool, err error)
 	// add is idempotent: if the program is already registered, it returns the file unchanged.

@@ -59,9 +59,9 @@ func listOf(data []byte) []string {
 	return words
 }
 
-// forwarded lists the environment variables that service-mcp and the browser that it opens need: state directory,
-// backend, the user's settings, and the desktop. Codex forwards only a few variables and the ones listed in the
-// entry.
+// forwarded lists the environment variables that service-mcp, and the browser that it opens, need: the state
+// directory, the backend, the user's settings, and the desktop. Codex forwards only a few variables and those listed
+// in the entry.
 var forwarded = []string{
 	"SERVICE_CONFIG_DIR", "SERVICE_BACKEND_URL", "SERVICE_NO_AUTO_OPEN", "SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI",
 	"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",

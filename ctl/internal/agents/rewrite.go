@@ -11,8 +11,8 @@ import (
 )
 
 // rewrite replaces a file with the result of edit. It writes a temporary file and renames it, keeps the mode and the
-// owner, and follows a symbolic link. It does not create files in another user's directory. If an agent writes the file
-// at the same time, rewrite repeats the edit.
+// owner, and follows a symbolic link. It does not create files in another user's directory. If an agent writes the
+// file in the meantime, rewrite repeats the edit.
 func rewrite(file string, dry bool, edit func([]byte) ([]byte, error)) error {
 	for range 5 {
 		target, replaced, before, err := open(file)

@@ -251,7 +251,7 @@ func (a *app) logs(ctx context.Context, lines int, follow bool) error {
 	}
 }
 
-// reopened returns the new file if the log was replaced or truncated, otherwise file.
+// reopened returns the new file if the log was replaced or truncated, or file otherwise.
 func reopened(file *os.File, path string) (*os.File, error) {
 	now, err := os.Stat(path)
 	if err != nil {

@@ -89,5 +89,5 @@ func (a *app) endDemo(ctx context.Context) {
 			return
 		}
 	}
-	a.Remark("stopping the demo's daemon: the daemon does not respond")
+	a.Remark("failed to stop the demo's daemon: it does not respond")
 }

@@ -110,8 +110,8 @@ func clientJSON() map[string]any {
 		"protocolMax": rendezvous.ControlProtocolMax}
 }
 
-// statusJSON returns the daemon's status with what this program adds. The problems replace the fields that they are
-// made from.
+// statusJSON returns the daemon's status with what this program adds. The problems replace the fields from which they
+// are derived.
 func statusJSON(s *client.Status, wrong []term.Need) (map[string]any, error) {
 	printed := *s
 	printed.ConfigProblem, printed.UnclearedGlasses = "", nil
@@ -255,8 +255,8 @@ func backendName(b client.Backend) string {
 	return term.BackendName(b.URL)
 }
 
-// versionNeed returns the action needed if the daemon and this program are incompatible or one is older, otherwise
-// nil. It suggests a restart only if that starts a newer daemon.
+// versionNeed returns the action needed if the daemon and this program are incompatible or one is older, or nil
+// otherwise. It suggests a restart only if that starts a newer daemon.
 func versionNeed(s *client.Status) *term.Need {
 	const restart = "run `servicectl daemon restart`; connected agents continue with the new one"
 	switch {

@@ -22,7 +22,7 @@ type Program struct {
 	PrintsJSON bool
 }
 
-// Print prints the result of a command: object as JSON with --json, otherwise the text that say prints.
+// Print prints the result of a command: object as JSON with --json, or the text that say prints.
 func (p *Program) Print(object any, say func()) error {
 	if p.PrintsJSON {
 		return p.JSON(object)

@@ -31,7 +31,7 @@ func CallToolWithPictures(ctx context.Context, c *client.Client, tool string, ar
 	return raw, r.Images, missingSession(err, args)
 }
 
-// PrintTool calls a tool, decodes its result into into and prints it: as JSON with --json, otherwise the text that say
+// PrintTool calls a tool, decodes its result into into and prints it: as JSON with --json, or the text that say
 // prints.
 func (p *Program) PrintTool(ctx context.Context, tool string, args map[string]any, into any, say func()) error {
 	return p.WithClient(ctx, func(c *client.Client) error {

@@ -33,7 +33,7 @@ type Daemon struct {
 	Program string
 	// Starter is the path of a program that calls StartDetached for StarterVerb, or empty if there is none. It starts
 	// Program and exits immediately, so that the daemon is not a descendant of the client that started it. All of a
-	// user's clients share the daemon, but agents kill the processes that they started together with all descendants.
+	// user's clients share the daemon, but agents kill the processes that they start together with all descendants.
 	Starter string
 }
 

@@ -132,7 +132,7 @@ func TestConnect_DaemonIsNoChildOfTheClient(t *testing.T) {
 	for _, starter := range []string{d.Starter, d.Starter + "-missing", "/bin/false"} {
 		d.Starter = starter
 		_, err := d.Connect(t.Context(), d.Paths.MCP)
-		if problem.CodeOf(err) != problem.CodeDaemonUnavailable || err.Error() != "starting the daemon: enough" {
+		if problem.CodeOf(err) != problem.CodeDaemonUnavailable || err.Error() != "start the daemon: enough" {
 			t.Fatalf("starter %s: got %v, want the reason \"enough\"", starter, err)
 		}
 		parent, err := os.ReadFile(filepath.Join(d.Paths.Dir, "parent"))

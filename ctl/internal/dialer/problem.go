@@ -58,7 +58,7 @@ func directoryError(err error) error {
 // startError returns the error for a program that could not be started. final is set if the system reported a reason
 // for which another attempt would also fail.
 func startError(err error, final bool) error {
-	return &problem.Error{Code: problem.CodeDaemonUnavailable, Message: "starting the daemon: " + err.Error(),
+	return &problem.Error{Code: problem.CodeDaemonUnavailable, Message: "start the daemon: " + err.Error(),
 		Retryable: !final, FixHint: "Run `servicectl doctor`."}
 }
 
@@ -70,6 +70,6 @@ func (d Daemon) unreachable() error {
 
 // notReady returns the error for a daemon that ran but did not become ready. final is set if it reported the reason.
 func (d Daemon) notReady(reason string, final bool) error {
-	return &problem.Error{Code: problem.CodeDaemonUnavailable, Message: "starting the daemon: " + reason,
+	return &problem.Error{Code: problem.CodeDaemonUnavailable, Message: "start the daemon: " + reason,
 		Retryable: !final, FixHint: "Read " + d.LogFile() + ", then try again.", Err: errNotReady}
 }

@@ -96,7 +96,7 @@ func (a *App) hello(ctx context.Context, h glasses.Hello) error {
 		return err
 	}
 	if f.Type != glasses.TypeWelcome {
-		return fmt.Errorf("the response to hello is %s", f.Type)
+		return fmt.Errorf("the response to hello is %s, not a welcome", f.Type)
 	}
 	return json.Unmarshal(f.Payload, &a.Welcome)
 }

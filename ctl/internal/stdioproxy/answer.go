@@ -44,7 +44,8 @@ func newPending(m message) pending {
 		modern: len(member(m.params, "_meta", modernKey)) > 0}
 }
 
-// answer returns a message about f without a newline: a tool result for a tool call, otherwise a JSON-RPC error.
+// answer returns a message about f without a newline: a tool result for a tool call, or a JSON-RPC error for other
+// requests.
 func (p pending) answer(f *problem.Error) string {
 	head := `{"jsonrpc":"2.0","id":` + p.rawID
 	body := object(f)
@@ -87,7 +88,7 @@ func rejected(id []byte, why string) string {
 	return `{"jsonrpc":"2.0","id":` + string(id) + `,"error":{"code":` + invalidRequest + `,"message":` + quote(why) + "}}"
 }
 
-// echoed returns the ID if it can be repeated in a response, otherwise nil.
+// echoed returns the ID if it can be repeated in a response, or nil otherwise.
 func echoed(id []byte) []byte {
 	if mcpline.Usable(id) {
 		return id

@@ -86,8 +86,8 @@ func (p *Proxy) handshake(c *connection) error {
 	return nil
 }
 
-// refusalAfter returns the daemon's refusal if the daemon sent one before it closed the connection, otherwise err. A
-// daemon that refuses further clients reads no input, so only the write fails.
+// refusalAfter returns the daemon's refusal if the daemon sent one before it closed the connection, or err otherwise.
+// A daemon that refuses further clients reads no input, so only the write fails.
 func (p *Proxy) refusalAfter(c *connection, err error) error {
 	if c.admitted || problem.From(err) != nil {
 		return err

@@ -137,7 +137,7 @@ var loginFailures = map[string]struct{ message, next string }{
 	"device_code_expired": {"the code expired before it was approved",
 		"Run `servicectl login` again for a new code."},
 	"unknown_device_code": {"", "Run `servicectl login` again for a new code."},
-	"auth_timeout":        {"nobody approved the code in time", "Run `servicectl login` again for a new code."},
+	"auth_timeout":        {"the code was not approved in time", "Run `servicectl login` again for a new code."},
 	"backend_unreachable": {"", "Check the network and the backend's address, then run `servicectl login` again."},
 	"link_conflict":       {"", "Run `servicectl login --replace` to replace the link; change nothing to keep it."},
 }

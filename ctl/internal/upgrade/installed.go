@@ -109,7 +109,7 @@ func (i Installed) Command(version string) (command, download string) {
 	return i.Upgrade, ""
 }
 
-// ScriptURL returns the address of install.sh if Remove runs it and the address is known, otherwise "".
+// ScriptURL returns the address of install.sh if Remove runs it and the address is known, or "" otherwise.
 func (i Installed) ScriptURL() string {
 	if i.By != "script" || buildinfo.ReleaseURL == "" {
 		return ""

@@ -95,7 +95,7 @@ func isAllowed(u *url.URL) bool {
 func fetch(ctx context.Context, from *url.URL, limit int64) ([]byte, error) {
 	client := http.Client{CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		if len(via) > maxRedirects || !isAllowed(req.URL) || from.Scheme == "https" && req.URL.Scheme != "https" {
-			return fmt.Errorf("refusing the redirect to %s", req.URL.Redacted())
+			return fmt.Errorf("refused the redirect to %s", req.URL.Redacted())
 		}
 		return nil
 	}}

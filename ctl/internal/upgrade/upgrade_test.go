@@ -135,9 +135,9 @@ func TestNewest(t *testing.T) {
 		}), "not signed"},
 		"an endless file":           {only("SHA256SUMS", endless), "is longer than"},
 		"an endless signature":      {only("SHA256SUMS.minisig", endless), "is longer than"},
-		"a redirect to plain http":  {only("SHA256SUMS", redirect("http://192.0.2.1/SHA256SUMS")), "refusing the redirect"},
-		"a redirect to a file":      {only("SHA256SUMS", redirect("file:///etc/passwd")), "refusing the redirect"},
-		"a redirect without an end": {only("SHA256SUMS", redirect("SHA256SUMS")), "refusing the redirect"},
+		"a redirect to plain http":  {only("SHA256SUMS", redirect("http://192.0.2.1/SHA256SUMS")), "refused the redirect"},
+		"a redirect to a file":      {only("SHA256SUMS", redirect("file:///etc/passwd")), "refused the redirect"},
+		"a redirect without an end": {only("SHA256SUMS", redirect("SHA256SUMS")), "refused the redirect"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := httptest.NewServer(c.serve)

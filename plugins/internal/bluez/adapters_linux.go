@@ -60,7 +60,7 @@ func (r *Radio) adapters(ctx context.Context) ([]adapter, objects, error) {
 	var all objects
 	// This call starts BlueZ on systems that start it on demand.
 	if err := r.call(ctx, "/", managerInterface+".GetManagedObjects").Store(&all); err != nil {
-		return nil, nil, r.failure(err, "ask for Bluetooth adapters")
+		return nil, nil, r.failure(err, "list the Bluetooth adapters")
 	}
 	var list []adapter
 	for _, p := range slices.Sorted(maps.Keys(all)) {

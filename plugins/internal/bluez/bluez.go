@@ -1,6 +1,6 @@
 // Package bluez connects to Bluetooth Low Energy devices on Linux, through the D-Bus interface of BlueZ, the system's
-// Bluetooth service. It scans, connects, writes values and delivers notifications, and is independent of glasses. It
-// never switches the radio on. On other systems, Open fails.
+// Bluetooth service. It scans for devices, connects to them, writes values and delivers notifications. It is
+// independent of glasses. It never switches the radio on. On other systems, Open fails.
 package bluez
 
 import (

@@ -280,8 +280,8 @@ func (r *Radio) connect(ctx context.Context, to Target) (*Conn, error) {
 	return c, nil
 }
 
-// find waits until the device advertises, because connecting would fail before that. If several adapters receive it,
-// find chooses the one that is connected to the device, has a bond with it, or has the best signal.
+// find waits until the device advertises, because connecting would fail earlier. If several adapters receive it, find
+// chooses the one that is connected to the device, has a bond with it, or has the best signal.
 func (r *Radio) find(ctx context.Context, to Target) (*Conn, error) {
 	limited, cancel := context.WithTimeout(ctx, r.limits.Find)
 	defer cancel()

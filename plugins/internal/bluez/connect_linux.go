@@ -74,7 +74,7 @@ func (c *Conn) linkFailure(ctx context.Context, err error) error {
 func (c *Conn) state(ctx context.Context) (properties, error) {
 	var p properties
 	err := c.r.call(ctx, c.path, propertiesInterface+".GetAll", deviceInterface).Store(&p)
-	return p, c.failure(err, "ask for the state of")
+	return p, c.failure(err, "read the state of")
 }
 
 // rejected returns the error for a connection that ended before it could be used, because another host uses the

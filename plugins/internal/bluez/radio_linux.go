@@ -96,7 +96,7 @@ func (r *Radio) follow(ctx context.Context) error {
 	err := r.bus.AddMatchSignalContext(ctx, dbus.WithMatchSender("org.freedesktop.DBus"),
 		dbus.WithMatchMember("NameOwnerChanged"), dbus.WithMatchArg(0, service))
 	if err != nil {
-		return r.failure(err, "start to use Bluetooth")
+		return r.failure(err, "connect to the Bluetooth service")
 	}
 	return nil
 }

@@ -38,8 +38,8 @@ func (w *watch) covers(path dbus.ObjectPath) bool {
 	return path == w.path || strings.HasPrefix(string(path), string(w.path)+"/")
 }
 
-// watch starts a watch, which is in effect before the answer to the next call. The rules restrict the signals that
-// the bus sends to the watched objects, because other programs use BlueZ as well.
+// watch starts a watch, which is in effect before the next call is answered. The rules restrict the signals that the
+// bus sends to the watched objects, because other programs use BlueZ as well.
 func (r *Radio) watch(ctx context.Context, w *watch, rules ...[]dbus.MatchOption) error {
 	r.mu.Lock()
 	r.watches[w] = struct{}{}

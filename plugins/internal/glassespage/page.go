@@ -1,6 +1,7 @@
-// Package glassespage serves the page where the user connects real glasses with the browser's Bluetooth, and carries
-// bytes between that page and a driver in this process. It is independent of vendors: the caller defines the links
-// and which peripherals are accepted. The server listens on the loopback interface until the page is closed.
+// Package glassespage serves the page where the user connects real glasses with the browser's Bluetooth, and
+// transfers bytes between that page and a driver in this process. It is independent of vendors: the caller defines
+// the links and which peripherals are accepted. The server listens on the loopback interface until the page is
+// closed.
 package glassespage
 
 import (
@@ -80,7 +81,7 @@ func Serve(ctx context.Context, o Options) (*Page, error) {
 	}
 	// The token alone is not enough: users who can list processes see the address that the browser was started with.
 	if err := loopback.ProbePeers(); err != nil {
-		o.Log.Warn("cannot determine who owns a connection; only its token keeps other users from the page", "err", err)
+		o.Log.Warn("failed to determine who owns connections; only the token protects the page from other users", "err", err)
 	} else {
 		listener = loopback.Guard(listener, func(err error) { o.Log.Warn("refused a browser's connection", "err", err) })
 	}

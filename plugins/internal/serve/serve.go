@@ -1,5 +1,5 @@
 // Package serve is the common main function of adapters: the handshake, logging to stderr, watching the host, and
-// recovery from panics. It is independent of what an adapter does and of who started it.
+// recovery from panics. It is independent of the adapter's function and of the program that started it.
 package serve
 
 import (

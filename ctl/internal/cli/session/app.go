@@ -58,7 +58,7 @@ func (r *scenarioRun) startApp() (*child, error) {
 	cmd.Env = append(cmd.Env, mark)
 	procgroup.Separate(cmd)
 	if err := cmd.Start(); err != nil {
-		return nil, &problem.Error{Code: problem.CodeNoApp, Message: fmt.Sprintf("starting the app: %v", err),
+		return nil, &problem.Error{Code: problem.CodeNoApp, Message: fmt.Sprintf("start the app: %v", err),
 			FixHint: "Check the command after --, or app.command and app.dir of the scenario."}
 	}
 	c := &child{cmd: cmd, mark: mark, done: make(chan struct{})}

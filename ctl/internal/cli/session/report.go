@@ -215,8 +215,8 @@ func (r *report) allSteps() []reportStep {
 		reportStep{Step: stepAppRuns, Verdict: "fail", AtMs: r.DurationMs, Message: r.AppLeft})
 }
 
-// appFailed marks the run as failed because the app's process exited with an error or after leaving the session early.
-// It adds how the process exited to AppLeft, so that the report states both facts once.
+// appFailed marks the run as failed because the app's process exited with an error or after leaving the session
+// early. It adds to AppLeft how the process exited, so that the report states both facts once.
 func (r *report) appFailed(how string) {
 	r.Verdict = "fail"
 	r.AppLeft = cmp.Or(r.AppLeft, "the app exited before the run ended") + " (" + how + ")"

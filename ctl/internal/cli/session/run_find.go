@@ -180,8 +180,7 @@ func readBounded(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// nameOf returns a path as shown in reports, which is relative to the working directory for paths
-// below that.
+// nameOf returns a path as shown in reports, which is relative to the working directory for paths below it.
 func nameOf(path string) string {
 	if dir, err := os.Getwd(); err == nil {
 		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {

@@ -140,7 +140,7 @@ func (r *scenarioRun) close(ctx context.Context) {
 	var closed struct{}
 	if _, err := command.CallTool(ctx, r.client, "closeSession", map[string]any{"sessionId": r.opened.SessionID},
 		&closed); err != nil {
-		r.program.Remark("closing the session: %v", err)
+		r.program.Remark("failed to close the session: %v", err)
 	}
 }
 
