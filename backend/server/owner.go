@@ -48,9 +48,9 @@ func protect(o Options, listeners []net.Listener) (protection, error) {
 }
 
 // mustSignInAgain reports whether browsers may have sent their cookies to another user since the last start, because
-// browsers send the cookies of localhost to any program that has the port. A stolen cookie is useless while the
-// backend refuses the other user's connections. If the port had to change, another program has used the old port. If
-// no earlier port is known, no cookie can have been sent to it.
+// browsers send the cookies of localhost to any program that has the port. A stolen cookie is useless as long as the
+// backend refuses connections of other users. If the port had to change, another program has used the old port. If no
+// earlier port is known, no cookie can have been sent to it.
 func mustSignInAgain(before, now int, p protection) bool {
 	return before != 0 && before != now || p.word != ""
 }

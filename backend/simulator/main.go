@@ -92,8 +92,7 @@ func text(v any) string {
 	return string(data)
 }
 
-// answer passes the page's answer to a request of the device to it. The arguments are (now, ask, bytes or null,
-// {code, message} or null).
+// answer answers a request of the device. The arguments are (now, ask, bytes or null, {code, message} or null).
 func handle(p *player, now int64, data js.Value) error {
 	if data.Type() == js.TypeString {
 		return p.handle(now, []byte(data.String()), false)

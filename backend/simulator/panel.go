@@ -25,7 +25,7 @@ type panelState struct {
 	CanCheck bool            `json:"canCheck"`
 	Checked  bool            `json:"checked"`
 	Step     panelcheck.Step `json:"step"`
-	// Found is to be stored for this pair; "" until a check has succeeded.
+	// Found is the result to store for this pair; "" until a check has succeeded.
 	Found string `json:"found"`
 }
 

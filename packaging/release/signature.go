@@ -16,8 +16,8 @@ const (
 	signature = sums + ".minisig"
 )
 
-// signatures returns the artefact that signs the checksums, and thereby every file. Without a key, there is no such
-// artefact.
+// signatures returns the artefact that signs the checksums, and therefore covers every file. Without a key, there is
+// no such artefact.
 func signatures(r *release) []artefact {
 	if r.secretKey == "" {
 		return nil

@@ -112,7 +112,7 @@ func (s *session) openOnPage(spec driver.LinkSpec, pair *pluginv1.Pair, e *event
 	return c, nil
 }
 
-// showPage adds the state that the page knows to the state of the hardware, and shows the result on the page.
+// showPage shows the state of the hardware on the page, and adds the page's state to it.
 func (s *session) showPage(h *pluginv1.Hardware) {
 	h.Carrier = viaBrowser
 	if p := s.page.Waits(); p != nil {

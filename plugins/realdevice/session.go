@@ -28,8 +28,8 @@ const (
 	openTime  = 20 * time.Second
 )
 
-// session is one pair of real glasses, run by one goroutine. Each open link has two more goroutines, which only carry
-// bytes.
+// session is one pair of real glasses, run by one goroutine. Each open link has two more goroutines, which only
+// transfer bytes.
 type session struct {
 	id      string
 	adapter *adapter
@@ -40,7 +40,7 @@ type session struct {
 	newID   func() string
 	wall    func() int64
 
-	page     *glassespage.Page // nil unless a browser page carries the links
+	page     *glassespage.Page // nil unless a browser page provides the links
 	wanted   string            // the only pair that the page may use; "" for any
 	pair     *pluginv1.Pair
 	links    map[string]*link // open links, by key

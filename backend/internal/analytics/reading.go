@@ -50,7 +50,7 @@ func reading(r, past Report, worst map[string]Count) string {
 	return strings.Join(parts, " ")
 }
 
-// trend compares the sessions of a range with those of the preceding range.
+// trend compares the sessions of a range with the sessions of the preceding range.
 func trend(now, before, all int64, length string) string {
 	switch {
 	case all < minForTrend:

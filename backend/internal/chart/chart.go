@@ -1,6 +1,6 @@
-// Package chart draws numbers as small SVG charts for inclusion in a page. Each chart has a title and a description for
-// screen readers, takes its colours from classes and currentColor, and contains neither script nor style. The package
-// does not know what the numbers mean.
+// Package chart draws numbers as small SVG charts for inclusion in a page. Each chart has a title and a description
+// for screen readers, takes its colours from classes and currentColor, and contains neither script nor style. The
+// package does not interpret the numbers.
 package chart
 
 import (

@@ -43,7 +43,7 @@ type Balance struct {
 // Available returns the amount that a new hold may use.
 func (b Balance) Available() Amount { return b.Posted - b.Held }
 
-// Holder holds the facts that decide whether an account gets free credit and may spend.
+// Holder holds the facts that determine whether an account gets free credit and can spend it.
 type Holder struct {
 	Email  string
 	IP     string // address of its earliest known sign-in with a browser; may be empty

@@ -111,8 +111,8 @@ func Bearer(authorization string) (credential string, ok bool) {
 	return credential, strings.EqualFold(scheme, "Bearer") && credential != "" && len(authorization) <= maxAuthorization
 }
 
-// AllowedMethods lists the methods with which the request's path matches a pattern of mux. It ignores fallback,
-// which matches every path.
+// AllowedMethods lists the methods for which a pattern of mux matches the request's path. It ignores the pattern
+// fallback, which matches every path.
 func AllowedMethods(mux *http.ServeMux, r *http.Request, fallback string) (allowed []string) {
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
 		other := r.Clone(r.Context())

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	maxQueue     = 1000             // messages waiting, including those to be retried
+	maxQueue     = 1000             // messages waiting, including retries
 	maxTries     = 5                // a message is dropped after this many tries
 	timeout      = 10 * time.Second // per message
 	drainTimeout = 5 * time.Second  // for sending the messages left in the queue when Serve ends

@@ -197,8 +197,8 @@ func (s *Service) FinishRegister(
 	return p.Passkey, nil
 }
 
-// BeginLogin returns the options for navigator.credentials.get, as JSON, and the ceremony for FinishLogin. It does not
-// need to know the account.
+// BeginLogin returns the options for navigator.credentials.get, as JSON, and the ceremony for FinishLogin. It works
+// for any account.
 func (s *Service) BeginLogin(context.Context) (options []byte, sealed string, err error) {
 	assertion, session, err := s.web.BeginDiscoverableLogin(webauthn.WithUserVerification(verification))
 	if err != nil {

@@ -232,7 +232,7 @@ func (w *Web) decide(c *call, done string, act func(code string) error) error {
 	}
 	err := act(code)
 	if isCodeGone(err) {
-		_, cause := w.Links.View(w.caller(c), code) // the service knows the reason
+		_, cause := w.Links.View(w.caller(c), code) // returns the reason
 		return w.noCode(c, code, cause)
 	}
 	if err != nil {

@@ -93,8 +93,8 @@ func atVersion(stored connpage.Page, version int64) connpage.Page {
 	return stored
 }
 
-// formVersion returns the version with which the form was opened. If it is missing, formVersion returns -1, which
-// conflicts with every version.
+// formVersion returns the version with which the form was opened, or -1, which conflicts with every version, if the
+// field is missing.
 func (c *call) formVersion() int64 {
 	version, err := strconv.ParseInt(c.PostFormValue("version"), 10, 64)
 	if err != nil {

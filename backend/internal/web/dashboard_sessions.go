@@ -15,7 +15,8 @@ import (
 const (
 	sessionsPath   = "/account/sessions"
 	listedSessions = 12
-	// projectSessions is the number of sessions on a project's page; the others are on the project's page of sessions.
+	// projectSessions is the number of sessions on a project's page. The project's page of sessions lists all of
+	// them.
 	projectSessions = 3
 )
 

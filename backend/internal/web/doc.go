@@ -1,7 +1,7 @@
 // Package web serves the backend's HTML pages, forms and cookies.
 //
 // It uses the services of the other packages (Options in web.go, Dashboard in dashboard_services.go). It contains no
-// SQL, does not depend on the JSON API, and does not know how codes and secrets are stored. Every page except the
+// SQL, does not depend on the JSON API, and is independent of how codes and secrets are stored. Every page except the
 // simulator works without JavaScript.
 //
 // Rules for every route:

@@ -35,7 +35,7 @@ func (s assetSet) versionImports() {
 }
 
 // modules is the template function "modules". It returns the URLs of all scripts that a script imports, directly or
-// indirectly, so that a browser can load them at once instead of one level of imports after another.
+// indirectly, so that a browser can load them in parallel instead of one level of imports after another.
 func (s assetSet) modules(name string) []string {
 	seen := map[string]bool{}
 	var urls []string

@@ -33,7 +33,7 @@ type Agent struct {
 	Name string
 	// File is this user's configuration file, which may not exist.
 	File string
-	// signs are paths and programs; the agent is taken to be installed if any of them exists.
+	// signs are paths and programs; the agent counts as installed if any of them exists.
 	signs  []string
 	format format
 }

@@ -127,7 +127,7 @@ func chooseAccount(ctx context.Context, c *client.Client, email string) (*client
 }
 
 // newPassword reads the new password: twice from a terminal, or one line from standard input. A password typed on a
-// terminal is checked at once.
+// terminal is checked immediately.
 func (a *app) newPassword(ctx context.Context, email string, stdin bool) (string, error) {
 	if stdin {
 		line, err := bufio.NewReader(io.LimitReader(a.In, maxPasswordLine)).ReadString('\n')

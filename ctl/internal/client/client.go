@@ -97,8 +97,8 @@ type Options struct {
 	Program string
 	// Running makes Open fail unless a daemon is already running.
 	Running bool
-	// AnyProtocol also accepts a daemon whose protocol range does not overlap this program's, for calls that are identical
-	// in all protocols. A daemon without this API is refused nevertheless.
+	// AnyProtocol also accepts a daemon whose protocol range does not overlap this program's, for calls that are
+	// identical in all protocols. A daemon without this API is still refused.
 	AnyProtocol bool
 	// PrintsNotice promises that the caller prints Notice at the end. Without it, results contain no notice.
 	PrintsNotice bool

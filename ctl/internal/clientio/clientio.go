@@ -1,5 +1,5 @@
 // Package clientio connects a client's own process to the daemon and executes the operations that the daemon requests
-// (internal/clientio). It does not know the purpose of these operations.
+// (internal/clientio).
 package clientio
 
 import (

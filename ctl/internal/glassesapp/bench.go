@@ -38,8 +38,8 @@ func noise(m glasses.DeviceModel, seed uint64) *image.Gray {
 	return img
 }
 
-// Pictures shows full pictures one after the other and measures each one. It returns an error if ctx ends or the
-// connection is lost.
+// Pictures shows full pictures one after another and measures each. It returns an error if ctx ends or the connection
+// is lost.
 func (a *App) Pictures(ctx context.Context, number int, progress func(shown int)) (RecordPictures, error) {
 	b := RecordPictures{Asked: number, Ms: []int64{}}
 	for i := range number {

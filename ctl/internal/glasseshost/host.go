@@ -69,7 +69,7 @@ func Listen(ctx context.Context, address string, model glasses.DeviceModel) (*Ho
 	}
 	network := "tcp"
 	if at, err := netip.ParseAddrPort(address); err == nil && at.Addr().Is4() {
-		network = "tcp4" // otherwise 0.0.0.0 would also listen on [::], and URL would contain that
+		network = "tcp4" // otherwise 0.0.0.0 would also listen on [::], which URL would then contain
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, network, address)
 	if err != nil {

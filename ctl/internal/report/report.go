@@ -1,5 +1,5 @@
 // Package report writes the results of scenarios as one self-contained HTML page, which needs no server, network or
-// other file. It does not know how scenarios are run.
+// other file. It is independent of how scenarios are run.
 package report
 
 import (

@@ -266,7 +266,7 @@ func (p *Proxy) noteInitialized(m message) {
 }
 
 // disconnected answers or resends the open requests of a connection that ended. It sends an unanswered initialize to
-// the next daemon, once: initialize has no side effects, and clients give up permanently if their first message
+// the next daemon once, because initialize has no side effects and clients give up permanently if their first message
 // fails. It also resends everything sent to a daemon that exited before it admitted us, because that daemon cannot
 // have processed any of it.
 func (p *Proxy) disconnected(c *connection, cause *problem.Error) {

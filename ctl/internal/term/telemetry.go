@@ -70,8 +70,8 @@ var switches = map[string]string{
 	"default":  "nothing was declined",
 }
 
-// Switch explains which setting decided about the upload. It returns only the name of an unknown setting, which a newer
-// daemon may report.
+// Switch describes the setting that decided about the upload. For an unknown setting, which a newer daemon may
+// report, it returns only the name.
 func Switch(by string, allowed bool) string {
 	switch why, ok := switches[by]; {
 	case ok:

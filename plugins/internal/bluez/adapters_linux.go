@@ -103,8 +103,8 @@ func (r *Radio) usable(ctx context.Context) ([]adapter, error) {
 		adapterStates[easiest].hint, nil)
 }
 
-// Searched lists, in parentheses, the adapters that a scan uses and those it does not, for a message about a
-// device that was not found. It returns "" if BlueZ does not respond.
+// Searched lists, in parentheses, the adapters that a scan uses and the adapters that it cannot use, for a message
+// about a device that was not found. It returns "" if BlueZ does not respond.
 func (r *Radio) Searched(ctx context.Context) string {
 	list, _, err := r.adapters(ctx)
 	var on, others []string

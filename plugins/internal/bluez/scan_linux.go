@@ -122,7 +122,7 @@ func (r *Radio) startDiscovery(ctx context.Context, adapter dbus.ObjectPath) err
 	}
 	defer r.discovery.release()
 	// Do not filter by services, because glasses need not advertise them. Repeat the calls for each scan, because
-	// another scan may not know yet that the adapter was switched off and on.
+	// another scan may not have noticed yet that the adapter was switched off and on.
 	filter := properties{"Transport": dbus.MakeVariant("le")}
 	err := r.call(ctx, adapter, adapterInterface+".SetDiscoveryFilter", filter).Err
 	if err == nil {

@@ -100,7 +100,7 @@ func (p *Page) enter(t *tab, takes bool) bool {
 	return true
 }
 
-// leave ends a tab and the links that it carries. Calls of Open then wait for the next tab. mu must be held.
+// leave ends a tab and its links. Calls of Open then wait for the next tab. mu must be held.
 func (p *Page) leave(t *tab) {
 	if p.tab != t {
 		return

@@ -51,8 +51,8 @@ func (c *clients) closeIdle() {
 	c.patient.CloseIdleConnections()
 }
 
-// clientsFor returns the clients for a call to base. It replaces the clients for https when the settings or the
-// certificates change. The clients for http, which call only this machine, depend on neither.
+// clientsFor returns the clients for a call to base. It replaces the https clients when the settings or the
+// certificates change. The http clients call only this machine and depend on neither.
 func (c *client) clientsFor(base string, n *pluginv1.Network) (*clients, error) {
 	if !strings.HasPrefix(base, "https:") {
 		return c.plain, nil

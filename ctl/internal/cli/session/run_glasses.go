@@ -22,9 +22,9 @@ const (
 	lastLook  = 4 * time.Second
 )
 
-// followGlasses reports why real glasses are not connected to the run's session, each time the reason changes,
-// until they are connected or stop is called. stop checks once more, so that the reason is reported even if the app
-// exits at once.
+// followGlasses reports why real glasses are not connected to the run's session, each time the reason changes, until
+// they are connected or stop is called. stop checks once more, so that the reason is reported even if the app exits
+// immediately.
 func (r *scenarioRun) followGlasses(ctx context.Context) (stop func()) {
 	if r.transport != realDevice {
 		return func() {}
@@ -96,7 +96,7 @@ func (f *glassesFollower) problem() error {
 	return e
 }
 
-// look reports changes since the last call, and returns whether the glasses have to be checked again.
+// look reports changes since the last call, and reports whether the glasses must be checked again.
 func (f *glassesFollower) look(ctx context.Context) bool {
 	var answer struct {
 		Session struct{ Glasses json.RawMessage }

@@ -22,7 +22,7 @@ const (
 	maxReportPicture  = 4 << 20
 )
 
-// page returns the batch as an HTML report. If not all pictures fit, those of failed runs take precedence.
+// page returns the batch as an HTML report. If not all pictures fit, pictures of failed runs take precedence.
 func (b *batch) page(stopped bool) page.Page {
 	p := page.Page{Verdict: b.totals().verdict(), Command: b.line(b.args, b.options.models), At: b.started, Took: b.took,
 		Interrupted: stopped}
@@ -114,7 +114,7 @@ var differencePicture = sync.OnceValue(func() *regexp.Regexp {
 // failedPicture matches the file name of the picture of a failed step.
 var failedPicture = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^step-(\d+)-failed$`) })
 
-// fill adds a run's pictures: those of failures first, then the film.
+// fill adds a run's pictures: first the pictures of failures, then the film.
 func (p *pictureBudget) fill(run *page.Run, r *report) {
 	for _, d := range r.Diffs {
 		run.Diffs = append(run.Diffs, page.Diff{Name: strings.TrimSpace(d.Kind + " " + d.Path), Message: d.Message,

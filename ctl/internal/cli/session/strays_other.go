@@ -4,7 +4,7 @@ package session
 
 import "time"
 
-// strays is empty on other systems. Windows ends an app together with all its descendants; on the others, a
+// strays is empty on other systems. On Windows, an app ends together with all its descendants. On other systems, a
 // program cannot find processes by their environment.
 type strays struct{}
 
