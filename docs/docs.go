@@ -106,7 +106,7 @@ func parse(name, text string) (Page, error) {
 		return Page{}, fmt.Errorf("missing front matter")
 	}
 	p := Page{}
-	head = strings.Clone(head) // so that the page does not keep its file in memory
+	head = strings.Clone(head) // cloned so that the page does not keep its file in memory
 	for line := range strings.SplitSeq(head, "\n") {
 		key, value, _ := strings.Cut(line, ":")
 		value = strings.TrimSpace(value)

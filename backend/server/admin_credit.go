@@ -16,11 +16,11 @@ import (
 // creditJSON is an account's credit as shown to the operator. Amounts are in micro-USD.
 type creditJSON struct {
 	AccountID string         `json:"accountId"`
-	Reference string         `json:"paymentReference"` // in topup_url and in the payment notice
+	Reference string         `json:"paymentReference"` // part of topup_url and of the payment notice
 	Balance   credit.Amount  `json:"balanceMicroUsd"`
 	Reserved  credit.Amount  `json:"reservedMicroUsd"`
 	Free      credit.Amount  `json:"freeMicroUsd"`
-	Locked    bool           `json:"locked"` // until the address is verified
+	Locked    bool           `json:"locked"` // whether the credit is locked until the address is verified
 	Booked    *bool          `json:"booked,omitempty"`
 	Transfers []transferJSON `json:"transfers"`
 }

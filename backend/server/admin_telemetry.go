@@ -18,7 +18,7 @@ type usageJSON struct {
 	Event    string `json:"event"`
 	Tool     string `json:"tool,omitempty"`
 	Outcome  string `json:"outcome,omitempty"`
-	Version  string `json:"version,omitempty"` // of the service
+	Version  string `json:"version,omitempty"` // version of the service
 	Events   int64  `json:"events"`
 	Installs int64  `json:"installs"`
 }

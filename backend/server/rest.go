@@ -61,7 +61,7 @@ type pausableListener struct {
 	*net.TCPListener
 
 	mu      sync.Mutex
-	changed sync.Cond // on mu
+	changed sync.Cond // uses mu
 	paused  bool
 	waiting bool // Accept is waiting for the end of the pause
 	closed  bool

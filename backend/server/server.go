@@ -42,8 +42,8 @@ type Options struct {
 type Server struct {
 	app       *app.App
 	id        string
-	url       string // for programs
-	siteURL   string // for browsers
+	url       string // address for programs
+	siteURL   string // address for browsers
 	word      string
 	listeners []net.Listener
 	pausable  []*pausableListener // below listeners, if these belong to the daemon

@@ -75,7 +75,7 @@ func (r *rebuilder) moment() moment {
 // rebuilder applies the rows of a log to the glasses, in the same way as the device.
 type rebuilder struct {
 	s         glasses.Snapshot
-	certainty certainty // of the panel
+	certainty certainty // certainty about the panel
 	shows     map[string]show
 }
 

@@ -19,7 +19,7 @@ type player struct {
 	simulated *device.Device  // nil while the glasses are real
 	real      *driver.Glasses // nil while they are simulated
 	switched  []output        // events of the switch to real glasses
-	panel     panel           // of real glasses
+	panel     panel           // panel of real glasses
 	now       int64           // time of the last event or step of real glasses
 }
 
@@ -104,7 +104,7 @@ func resume(m glasses.DeviceModel, stored, display, state string) (glasses.Snaps
 	fresh := glasses.Snapshot{DeviceModel: m.ID, State: glasses.FreshState(), View: glasses.View{Focus: -1}}
 	s := fresh
 	if stored != "" && json.Unmarshal([]byte(stored), &s) != nil {
-		s = fresh // from an older version
+		s = fresh // an older version stored it
 	}
 	if s.DeviceModel != m.ID {
 		s.DeviceModel, s.View = m.ID, fresh.View

@@ -31,7 +31,7 @@ type options struct {
 type release struct {
 	options
 	commit string
-	time   time.Time         // of the commit
+	time   time.Time         // time of the commit
 	work   string            // a temporary directory
 	chosen []target          // the targets of this run
 	built  map[target]string // directories of the programs already built

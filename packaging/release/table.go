@@ -7,7 +7,7 @@ import (
 
 // artefact is one file of the release.
 type artefact struct {
-	name string // of the file
+	name string // name of the file
 	make func(ctx context.Context, r *release, file string) error
 }
 

@@ -8,8 +8,8 @@ import (
 type mark struct {
 	stateDir string // the directory for marks; empty if there is none
 	pair     uncleared.Pair
-	isSet    bool // by this session
-	wasSet   bool // by an earlier session, which did not clear the panel
+	isSet    bool // this session set the mark
+	wasSet   bool // an earlier session set the mark and did not clear the panel
 }
 
 func (a *adapter) configDir() string {

@@ -33,7 +33,7 @@ const maxPairs = 64
 type foundPair struct {
 	name  string
 	kind  kinds.Kind
-	links map[string]bluez.Found // by key
+	links map[string]bluez.Found // devices by link key
 	// isDouble is set if two peripherals have the name of the same link, so another pair has the same name.
 	isDouble bool
 }

@@ -46,7 +46,7 @@ type session struct {
 	links    map[string]*link // open links, by key
 	rssi     map[string]int
 	infos    map[string]driver.Info
-	problem  error               // why a link is down; nil once one is up
+	problem  error               // reason why a link is down; nil once one is up
 	check    *panelcheck.Check   // the check of the panel on the page; nil if there was none
 	said     *pluginv1.PairPanel // the user's answers about the panel on the page; nil if there are none
 	reported *pluginv1.Hardware
@@ -54,7 +54,7 @@ type session struct {
 
 	events  chan event
 	changed chan struct{}   // has one element if the page may have changed
-	life    context.Context // of the links
+	life    context.Context // context of the links
 	end     context.CancelFunc
 	workers sync.WaitGroup
 	left    chan struct{} // closed when the glasses have been cleared
@@ -63,10 +63,10 @@ type session struct {
 // event is a message from a worker to the session.
 type event struct {
 	driver.Event
-	opened *link          // for driver.LinkUp
+	opened *link          // set for driver.LinkUp
 	found  *pluginv1.Pair // the pair that was found for the link
 	rssi   map[string]int
-	err    error                    // for driver.LinkDown
+	err    error                    // set for driver.LinkDown
 	panel  *glassespage.PanelAnswer // the user's action about the panel on the page
 }
 

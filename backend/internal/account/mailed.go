@@ -16,7 +16,7 @@ import (
 const (
 	maxQueued    = 256 // mails of each kind that can wait for Serve
 	mailHour     = time.Hour
-	drainTimeout = 5 * time.Second // for sending the queued mails when Serve ends
+	drainTimeout = 5 * time.Second // limit for sending the queued mails when Serve ends
 )
 
 // CanMail reports whether the server can send mail.

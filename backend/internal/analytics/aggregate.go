@@ -22,7 +22,7 @@ type Kind int
 
 // Kinds of counters. Each comment describes the names of its counters.
 const (
-	KindTotal        Kind = 0 // by Session, Custom, Failure and the names below
+	KindTotal        Kind = 0 // total; its names are Session, Custom, Failure and the constants below
 	KindEvent        Kind = 1 // events by name
 	KindError        Kind = 2 // errors by name
 	KindVersion      Kind = 3 // events of every type by app version
@@ -112,7 +112,7 @@ type aggregator struct {
 	rate       int64
 	outcomes   []Outcome
 	candidates []candidate // sorted by key, without duplicates
-	ids        []Key       // of the candidates
+	ids        []Key       // IDs of the candidates
 	deltas     map[CounterKey]int64
 	active     map[InstallDay]ActiveHours
 }

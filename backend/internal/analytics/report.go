@@ -120,7 +120,7 @@ func queryRange(q Query, now time.Time) (timeRange, error) {
 	}
 	unit := int64(f.length() / time.Second)
 	f.from, f.to = from.Unix()/unit, min((to.UnixNano()/1e9+unit-1)/unit, now.Unix()/unit+1)
-	if q.From.IsZero() { // as many points as the range has hours or days; the last one is the current hour or day
+	if q.From.IsZero() { // keep the number of points; the last one is the current hour or day
 		f.from = f.to - int64(to.Sub(from)/f.length())
 	}
 	switch {

@@ -26,14 +26,14 @@ type Options struct {
 
 // Cutoff is the oldest time whose data is kept.
 type Cutoff struct {
-	Day  int64 // for event IDs, installs and salts: days since 1970
-	Hour int64 // for hourly counters: hours since 1970
+	Day  int64 // day for event IDs, installs and salts, since 1970-01-01
+	Hour int64 // hour for hourly counters, since 1970-01-01
 }
 
 // Service counts events and reports the counts.
 type Service struct {
 	Options
-	key     []byte // for hashing event IDs
+	key     []byte // key of the hashes of event IDs
 	batcher *batcher
 
 	mu    sync.Mutex

@@ -45,7 +45,7 @@ type Options struct {
 	// These services implement the routes for a project's settings and usage.
 	Assistant    *assistant.Service
 	Credentials  *credentials.Service
-	Analytics    *analytics.Service // also counts the events of shipped apps
+	Analytics    *analytics.Service // analytics service, which also counts the events of shipped apps
 	GatewayUsage *usage.Service
 	Pages        *connpage.Service
 	// Telemetry stores usage events.
@@ -157,7 +157,7 @@ func (a *API) revokeOwnLink(c *call) (any, error) {
 }
 
 const (
-	readyTimeout = 2 * time.Second // for the database to respond
+	readyTimeout = 2 * time.Second // limit for the database's response
 	readyFor     = time.Second     // how long the result is reused
 )
 

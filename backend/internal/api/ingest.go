@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	batchesPerMinute = 600                            // per project key: a thousand installs at 5 events a second each
+	batchesPerMinute = 600                            // limit per project key: a thousand installs at 5 events a second
 	maxValues        = 16 * backendapi.MaxBatchEvents // JSON values in a batch; limits the memory used to decode it
 )
 

@@ -43,9 +43,9 @@ type route struct {
 type call struct {
 	*http.Request
 	w       http.ResponseWriter
-	who     link.Principal   // for levels linked and ownProject
-	project projects.Project // for level ownProject; its ID is not an alias
-	grants  grants.Grants    // for level ownProject
+	who     link.Principal   // set for levels linked and ownProject
+	project projects.Project // set for level ownProject; its ID is not an alias
+	grants  grants.Grants    // set for level ownProject
 	body    any              // the body as decoded by fields
 	status  int
 }

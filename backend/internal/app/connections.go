@@ -51,7 +51,7 @@ type limitedListener struct {
 	net.Listener
 	limits    ConnLimits
 	addresses *clientAddresses
-	open      *limit.Slots // by address
+	open      *limit.Slots // open connections by address
 	log       *slog.Logger
 	refused   rate.Sometimes // limits the log
 }

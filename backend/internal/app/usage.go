@@ -10,7 +10,7 @@ import (
 // connUsage records when the server's HTTP connections were last in use. It ignores WebSockets, which the hub tracks.
 type connUsage struct {
 	mu   sync.Mutex
-	busy map[net.Conn]struct{} // with a request in progress, or too new to have sent one
+	busy map[net.Conn]struct{} // connections with a request in progress, or too new to have sent one
 	last time.Time             // when a connection was last in use
 }
 

@@ -16,7 +16,7 @@ const (
 	TrailView     TrailAction = "view"
 	TrailApprove  TrailAction = "approve"
 	TrailDeny     TrailAction = "deny"
-	TrailCancel   TrailAction = "cancel" // by the client, which stops polling the code
+	TrailCancel   TrailAction = "cancel" // the client stops polling the code
 	TrailRedeem   TrailAction = "redeem"
 	TrailRevoke   TrailAction = "revoke"
 	TrailThrottle TrailAction = "throttle"
@@ -27,7 +27,7 @@ const (
 // Limits of the linking trail.
 const (
 	TrailKept      = 90 * 24 * time.Hour
-	TrailLines     = 1_000_000 // for the actions in AnybodysTrail, oldest deleted first; others are deleted only by age
+	TrailLines     = 1_000_000 // limit for the actions in AnybodysTrail; others are deleted only by age
 	MaxTrailListed = 1000      // lines per listing
 )
 

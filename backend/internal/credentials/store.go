@@ -36,7 +36,7 @@ type Stored struct {
 type StoredLink struct {
 	Hash                         string
 	AccountID, Project, Provider string
-	RequestedBy, AskedOn         string // as in Stored
+	RequestedBy, AskedOn         string // same as in Stored
 	CreatedAt, ExpiresAt         time.Time
 }
 

@@ -78,7 +78,7 @@ func (e *NoCredit) Error() string {
 // attempt can succeed.
 type Reserved struct {
 	Needed, Available, Held Amount
-	Cap, Of                 string // as in CapReached; empty for the balance
+	Cap, Of                 string // same as in CapReached; empty for the balance
 }
 
 // Code returns the error code that apps receive.

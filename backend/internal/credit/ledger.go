@@ -24,7 +24,7 @@ const (
 	// lastWrites limits how long Serve settles kept calls and sends notices after its context ends.
 	lastWrites = 10 * time.Second
 
-	holdsKept = 7 * 24 * time.Hour // so that Settle can be repeated, and for the command admin ledger
+	holdsKept = 7 * 24 * time.Hour // kept so that Settle can be repeated, and for the command admin ledger
 	spentKept = 62 * 24 * time.Hour
 	usageKept = 400 * 24 * time.Hour
 	// CallsKept and MaxCalls limit the individual calls kept per project. Hourly sums are kept longer.

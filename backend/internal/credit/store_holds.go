@@ -32,7 +32,7 @@ func LockBalance(ctx context.Context, tx *sql.Tx, accountID string) error {
 type lockedBalance struct {
 	book         string
 	posted, held int64
-	caps         periodCaps // of the account
+	caps         periodCaps // caps of the account
 	projectCaps  periodCaps
 }
 
@@ -129,7 +129,7 @@ func refusalOfCaps(
 		return nil, fmt.Errorf("read spending: %w", err)
 	}
 	dayEnds, monthEnds := Resets(at)
-	for _, c := range []struct { // in the order in which they are reported to apps
+	for _, c := range []struct { // ordered as they are reported to apps
 		limit sql.NullInt64
 		of    string
 		cap   string

@@ -94,7 +94,7 @@ func (w *batchWriter) attempt(batch []*pendingWrite, savepoints bool) (undecided
 		broken = errors.Join(broken, ignoreDone(tx.Rollback()))
 		if len(batch) > 1 && !w.d.mustWait(broken) {
 			for _, p := range ran {
-				p.claimed.Store(false) // until it runs again
+				p.claimed.Store(false) // it must run again
 			}
 			return append(ran, rest...)
 		}

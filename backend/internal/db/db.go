@@ -21,8 +21,8 @@ import (
 type DB struct {
 	reads         *sql.DB
 	writes        *sql.DB
-	batches       *batchWriter   // for SQLite: runs every write
-	shared        *sharedWriters // for PostgreSQL: run the writes of WriteShared
+	batches       *batchWriter   // runs every write on SQLite
+	shared        *sharedWriters // run the writes of WriteShared on PostgreSQL
 	path          string         // path of a SQLite file
 	file          os.FileInfo
 	tracksCommits bool // whether PostgreSQL can report the outcome of a transaction

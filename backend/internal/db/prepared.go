@@ -13,7 +13,7 @@ func (d *DB) QueryPrepared(ctx context.Context, query string, args ...any) *sql.
 	if !ok {
 		fresh, err := d.reads.PrepareContext(ctx, query)
 		if err != nil {
-			return d.reads.QueryRowContext(ctx, query, args...) // which returns the error
+			return d.reads.QueryRowContext(ctx, query, args...) // this call returns the error
 		}
 		if stmt, ok = d.prepared.LoadOrStore(query, fresh); ok { // another goroutine was faster
 			defer fresh.Close()

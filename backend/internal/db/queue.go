@@ -35,9 +35,9 @@ type queue struct {
 
 // pendingWrite is a write that has not completed.
 type pendingWrite struct {
-	ctx     context.Context // of the caller
+	ctx     context.Context // context of the caller
 	work    func(ctx context.Context, tx *sql.Tx) error
-	claimed atomic.Bool   // by the goroutine that runs it, or by the caller that withdraws it
+	claimed atomic.Bool   // set by the goroutine that runs it, or by the caller that withdraws it
 	err     error         // the outcome; readable once done is closed
 	done    chan struct{} // closed when the caller may return
 }

@@ -47,7 +47,7 @@ type Provider struct {
 	// OwnKeys is the credential provider whose keys projects can use to call this provider, or empty.
 	OwnKeys string
 
-	added, keyed   bool // whether it is a LocalServer, and whether that has a key
+	added, keyed   bool // whether the provider is a LocalServer, and whether that server has a key
 	base           string
 	key            key
 	header, prefix string

@@ -72,7 +72,7 @@ type Limits struct {
 	Scripts   int           // answers of scripts that are not due yet; 1,024
 	Drains    int           // answers read to their end after their app left; 256
 	Share     int           // one account may use 1/Share of each of these; 8
-	FirstByte time.Duration // until the provider starts a streamed answer; 60 s
+	FirstByte time.Duration // limit until the provider starts a streamed answer; 60 s
 	Idle      time.Duration // maximum time between two reads of the answer; 60 s
 	Total     time.Duration // duration of a call; 10 min
 	Renew     time.Duration // between two renewals of a hold's lease; 20 s
@@ -120,14 +120,14 @@ type Service struct {
 	ctx    context.Context // ends when Serve returns
 	stop   context.CancelCauseFunc
 
-	running, waiting, drains *limit.Slots // by account: calls, scripts that are not due yet, answers without an app
-	scripts                  *limit.Slots // by session: scripts that are not due yet
+	running, waiting, drains *limit.Slots // slots by account: calls, scripts that are not due yet, answers without an app
+	scripts                  *limit.Slots // slots by session: scripts that are not due yet
 
 	mu      sync.Mutex
 	stopped bool
 	calls   sync.WaitGroup
-	cuts    map[*call]context.CancelCauseFunc // for calls that are not settled yet
-	bad     map[string]badReceipts            // by model
+	cuts    map[*call]context.CancelCauseFunc // functions that cut off unsettled calls
+	bad     map[string]badReceipts            // counts by model
 }
 
 var (
@@ -187,7 +187,7 @@ func (s *Service) begin(ctx context.Context, who Caller) (end func(), err error)
 	if s.stopped {
 		return nil, Refuse(problem.CodeUnavailable, "the server is restarting: try again").After(2 * time.Second)
 	}
-	leave, err := s.running.Enter(ctx, who.Account) // it does not wait
+	leave, err := s.running.Enter(ctx, who.Account) // never waits
 	if err != nil {
 		return nil, TooManyCalls()
 	}

@@ -31,7 +31,7 @@ func (t *transfer) drain() {
 		t.cancel(errLeft)
 		return
 	}
-	leave, err := t.s.drains.Enter(context.Background(), t.who.Account) // it does not wait
+	leave, err := t.s.drains.Enter(context.Background(), t.who.Account) // never waits
 	if err != nil {
 		t.cancel(errLeft)
 		return

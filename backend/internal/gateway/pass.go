@@ -262,7 +262,7 @@ func (t *transfer) writeWhole(body []byte) {
 	}
 	t.begun = true
 	t.to.Begin(false)
-	_ = t.to.Write(t.redact(body)) // it is not an error if the app has disconnected
+	_ = t.to.Write(t.redact(body)) // a failed write only means that the app has disconnected
 }
 
 // write sends events to the app, unless it has disconnected.

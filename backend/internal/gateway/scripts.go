@@ -81,17 +81,17 @@ func (c *call) waitDue(ctx context.Context, delay time.Duration, end func()) err
 	if delay == 0 {
 		return nil
 	}
-	leave, err := c.s.waiting.Enter(ctx, c.who.Account) // it does not wait
+	leave, err := c.s.waiting.Enter(ctx, c.who.Account) // never waits
 	if err != nil {
 		return TooManyCalls()
 	}
 	defer leave()
-	leaveSession, err := c.s.scripts.Enter(ctx, c.who.Session) // it does not wait
+	leaveSession, err := c.s.scripts.Enter(ctx, c.who.Session) // never waits
 	if err != nil {
 		return TooManyCalls()
 	}
 	defer leaveSession()
-	c.s.calls.Add(1) // before end, so that Serve waits for this call
+	c.s.calls.Add(1) // call this before end, so that Serve waits for this call
 	defer c.s.calls.Done()
 	end()
 	running, cut := context.WithCancelCause(ctx)

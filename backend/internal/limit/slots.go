@@ -23,8 +23,8 @@ type Slots struct {
 
 	mu      sync.Mutex
 	running int
-	waiting []*waiter         // in order of arrival
-	shares  map[string]*share // by key, for keys with running or waiting calls
+	waiting []*waiter         // waiting calls in order of arrival
+	shares  map[string]*share // running and waiting calls by key
 }
 
 type share struct{ running, waiting int }

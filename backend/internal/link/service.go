@@ -57,9 +57,9 @@ type Service struct {
 	now   func() time.Time
 	draw  func() string // a new user code
 
-	views     *limit.Limiter // per code
-	throttles *limit.Limiter // per address
-	throttled *limit.Limiter // for all addresses together
+	views     *limit.Limiter // limit per code
+	throttles *limit.Limiter // limit per address
+	throttled *limit.Limiter // limit for all addresses together
 
 	mu         sync.Mutex
 	polls      map[string]time.Time // device hash -> time of the last poll

@@ -17,8 +17,8 @@ import (
 const (
 	maxQueue     = 1000             // messages waiting, including retries
 	maxTries     = 5                // a message is dropped after this many tries
-	timeout      = 10 * time.Second // per message
-	drainTimeout = 5 * time.Second  // for sending the messages left in the queue when Serve ends
+	timeout      = 10 * time.Second // limit per message
+	drainTimeout = 5 * time.Second  // limit for sending the remaining messages when Serve ends
 )
 
 // ErrFull is returned when the queue is full.

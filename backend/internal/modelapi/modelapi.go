@@ -42,11 +42,11 @@ type Options struct {
 type API struct {
 	Options
 	calls  *limit.Limiter
-	bodies *limit.Slots // by account: large bodies that are being received
+	bodies *limit.Slots // large bodies that are being received, by account
 }
 
 const (
-	callsPerMinute = 600 // per project key or session
+	callsPerMinute = 600 // limit per project key or session
 	root           = "/v1/"
 
 	// Bodies larger than largeBody, in bytes, and bodies of unknown length count towards these limits: together they
@@ -203,7 +203,7 @@ func (a *API) call(w http.ResponseWriter, r *http.Request, who gateway.Caller, a
 
 func (a *API) readBody(w http.ResponseWriter, r *http.Request, account string) ([]byte, error) {
 	if r.ContentLength < 0 || r.ContentLength > largeBody {
-		leave, err := a.bodies.Enter(r.Context(), account) // it does not wait
+		leave, err := a.bodies.Enter(r.Context(), account) // never waits
 		if err != nil {
 			return nil, gateway.TooManyCalls()
 		}

@@ -71,7 +71,7 @@ type provider struct {
 	found  *gooidc.Provider
 	style  oauth2.AuthStyle // how the token endpoint expects the client secret
 	failed time.Time        // when discovery last failed
-	cause  error            // why it failed
+	cause  error            // why discovery failed
 	warned bool             // logged that the provider does not vouch for addresses
 }
 

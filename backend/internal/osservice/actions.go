@@ -190,7 +190,7 @@ func (m manager) restore(ctx context.Context, before registered, failure error) 
 			_ = m.remove(before.control) // it may be only partly registered
 		}
 		if err = m.create(before.control); err != nil && m.path != "" {
-			_ = os.WriteFile(m.path, []byte(before.text), m.mode) // so that the next install can read its settings
+			_ = os.WriteFile(m.path, []byte(before.text), m.mode) // keep the text: the next install reads its settings
 		}
 	}
 	if err == nil && before.runs {

@@ -16,7 +16,7 @@ import (
 // Limits on projects.
 const (
 	MaxID          = 155 // bytes in an app ID
-	MaxProjects    = 500 // per account
+	MaxProjects    = 500 // projects per account
 	MaxDisplayName = 80  // characters
 )
 

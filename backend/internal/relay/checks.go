@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	checkTimeout = 2 * time.Second // per query for the state of sessions
+	checkTimeout = 2 * time.Second // limit per query for the state of sessions
 	checkBatch   = 256             // sessions per query
 	maxChecks    = 16              // concurrent queries
 )

@@ -17,7 +17,7 @@ const (
 // conn is one attached peer.
 type conn struct {
 	host.Peer
-	host.Attachment              // of an app
+	host.Attachment              // set for an app
 	session         *liveSession // set when it is attached
 	isPage          bool
 	// isSignedIn reports, for a page, whether its user is still signed in.

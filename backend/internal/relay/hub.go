@@ -57,14 +57,14 @@ type Options struct {
 	// if a proxy rewrites Host. If SiteOrigin is empty, a page's origin must have the host of its request.
 	SiteOrigin string
 
-	HelloWait   time.Duration // for an app's first frame; 5 s
+	HelloWait   time.Duration // limit for an app's first frame; 5 s
 	PingEvery   time.Duration // 8 s
 	PongWait    time.Duration // a peer that does not answer a ping in this time is considered gone; PingEvery
 	BeatEvery   time.Duration // between the heartbeats sent to a page; 1 s
 	CommandWait time.Duration // until a command without a result times out; broker.CommandWait
 	ControlWait time.Duration // until a control frame without a result fails; 10 s
 	CountEvery  time.Duration // between the rows that report stream counts; 10 s
-	RetryPause  time.Duration // before the second attempt to write rows, then doubled each time; 200 ms
+	RetryPause  time.Duration // delay before the second attempt to write rows, doubled after each attempt; 200 ms
 	FrameRate   int           // frames per second from a session's apps, and from its pages, without streams; 200
 	FrameBurst  int           // frames in one burst, counted as for FrameRate; 400
 	QueueSize   int           // rows in the queue of the writer; 1024
@@ -87,7 +87,7 @@ type Hub struct {
 
 	mu         sync.Mutex
 	live       map[string]*liveSession
-	savedRates map[string]*host.Rates // of sessions without peers
+	savedRates map[string]*host.Rates // rates of sessions without peers
 	closing    bool
 	serving    sync.WaitGroup // goroutines of peers, and holds on sessions
 }

@@ -14,7 +14,7 @@ var watcherBounds = limit.Bounds{Running: 2000, RunningEach: 100}
 
 // watchers are the callers that wait for rows, by session.
 type watchers struct {
-	slots *limit.Slots // by account
+	slots *limit.Slots // slots by account
 	mu    sync.Mutex
 	woken map[string][]chan struct{}
 }

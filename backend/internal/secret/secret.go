@@ -51,7 +51,7 @@ func tail(body string) string {
 }
 
 // Hasher computes the hashes of credentials for storage.
-type Hasher struct{ macs *sync.Pool } // of *mac, which is expensive to create
+type Hasher struct{ macs *sync.Pool } // pool of *mac, which is expensive to create
 
 // mac is a keyed HMAC with reusable buffers.
 type mac struct {

@@ -8,9 +8,9 @@ import (
 // Quota limits the size of event logs. Beyond it, the oldest rows are deleted, and a page read from a cursor before
 // them is marked as truncated.
 type Quota struct {
-	SessionRows  int64 // per session
-	SessionBytes int64 // per session, as counted by Row.Bytes
-	AccountBytes int64 // for all sessions of an account
+	SessionRows  int64 // rows per session
+	SessionBytes int64 // bytes per session, as counted by Row.Bytes
+	AccountBytes int64 // bytes of all sessions of an account
 }
 
 // DefaultQuota is the quota in production.

@@ -159,7 +159,7 @@ func (s *Service) Events(
 	if wait <= 0 || !got.Open(s.now()) {
 		return s.page(ctx, id, since, limit)
 	}
-	woken, stop, err := s.Live.Watch(accountID, id) // before the first read, so that no row is missed
+	woken, stop, err := s.Live.Watch(accountID, id) // start watching before the first read, so that no row is missed
 	if err != nil {
 		return Page{}, err
 	}

@@ -55,7 +55,7 @@ func (s *Service) room(ctx context.Context, now time.Time) error {
 
 // withinDays drops the records that would exceed MaxOfDay on a day of the install.
 func (s *Service) withinDays(ctx context.Context, of Install, records []wire.Record) ([]wire.Record, error) {
-	stored := map[int64]int{} // by day
+	stored := map[int64]int{} // number of stored events by day
 	for i := range records {
 		day := Day(&records[i])
 		if _, known := stored[day]; known {

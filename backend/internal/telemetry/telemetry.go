@@ -70,7 +70,7 @@ type Options struct {
 	Store  *Store
 	Hasher secret.Hasher
 	Now    func() time.Time // nil means the system clock
-	Log    *slog.Logger     // for failed sweeps and a full store; nil discards logs
+	Log    *slog.Logger     // logs failed sweeps and a full store; nil discards logs
 	// MaxRows limits the total number of events; 0 means DefaultMaxRows. Between sweeps the limit applies to an estimate.
 	MaxRows int64
 }

@@ -66,7 +66,7 @@ type Report struct {
 	Unit     Unit
 
 	Credit            credit.Account
-	KeySource         string // as returned by PaysFor
+	KeySource         string // result of PaysFor
 	Caps              []Cap  // the caps set for the project and its account
 	Totals            Sums
 	ByModel, BySource []Part // most expensive first

@@ -30,8 +30,8 @@ type asset struct {
 	name     string
 	kind     string
 	encoding string          // content coding of body (RFC 9110), or empty
-	body     content         // for clients that accept the encoding
-	unpacked content         // for clients that do not accept the encoding
+	body     content         // content for clients that accept the encoding
+	unpacked content         // content for clients that do not accept the encoding
 	version  func() string   // hash of the content, computed once
 	imports  func() []string // for a script, the names of the scripts that it imports
 }

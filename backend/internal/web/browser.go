@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	visitorPrefix = "v." // not signed in: a random ID that is not stored
+	visitorPrefix = "v." // prefix for visitors who are not signed in; followed by a random ID that is not stored
 	signedPrefix  = "s." // signed in: the secret of a stored browser session
 	sessionLife   = 30 * 24 * time.Hour
 	minCookieID   = 20  // bytes after the prefix

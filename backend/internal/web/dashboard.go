@@ -118,7 +118,7 @@ func showTime(t time.Time) shownTime {
 // Expect is set, the user must type it into the field "typed".
 type confirmation struct {
 	formErrors
-	Nav     string // for the template "account-nav"
+	Nav     string // current page in the template "account-nav"
 	Title   string
 	Text    []string
 	Action  string // URL that the confirmation is posted to

@@ -21,7 +21,7 @@ type assistantPage struct {
 	Changed  []string // fields changed by others after the form was opened
 	ChangedBy,
 	CostNow, CostThen string // "" if unknown
-	TextNow, TextThen string // for the text model; "" if there is none
+	TextNow, TextThen string // values for the text model; "" if there is none
 	Priced            bool   // whether the operator has set prices
 	Updated           shownTime
 	UpdatedBy         string

@@ -22,7 +22,7 @@ type activityPage struct {
 	Done     *notice
 	Entries  []activityRow
 	Filter   activityFilter
-	Projects []choice // to filter by
+	Projects []choice // projects to filter by
 	Hidden   int      // number of further projects
 	Kinds    []choice
 	Actors   []choice

@@ -15,7 +15,7 @@ const maxRows = 20
 
 // connectionForm is the form of a connection page.
 type connectionForm struct {
-	Page         connpage.Page // as entered
+	Page         connpage.Page // page with the entered values
 	Texts        []textInput
 	Accent       textInput
 	LinkTexts    []textInput

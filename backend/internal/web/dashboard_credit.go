@@ -117,8 +117,8 @@ type capsForm struct {
 	Action     string
 	Lines      []capLine
 	Now, Then  string // the maximum cost of a month, as saved and as entered; Then is "" if nothing was entered
-	Version    int64  // of the caps when they were read
-	day, month string // as entered
+	Version    int64  // version of the caps when they were read
+	day, month string // values as entered
 }
 
 // capLine is one cap in a capsForm.

@@ -28,7 +28,7 @@ type gatewayPage struct {
 	From     string // the beginning of the range, in UTC
 	Totals   []total
 	Plots    []spendPlot // nil if no model was called
-	Days     []spendRow  // by day or hour and model, up to listedSpending
+	Days     []spendRow  // rows by day or hour and model, up to listedSpending
 	More     bool        // there are more days
 	Refusals []refusalRow
 	Caps     capsForm

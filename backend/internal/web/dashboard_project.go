@@ -17,7 +17,7 @@ type projectPage struct {
 	Project   projects.Project
 	Created   shownTime
 	Active    shownTime
-	Name      string // as entered
+	Name      string // name as entered
 	Platforms []choice
 	Keys      []keyRow
 	Revoked   []keyRow

@@ -14,7 +14,7 @@ import (
 type serversForm struct {
 	Offered bool
 	List    []serverRow
-	ID, URL string // as entered
+	ID, URL string // values as entered
 }
 
 type serverRow struct {

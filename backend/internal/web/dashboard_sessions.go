@@ -46,7 +46,7 @@ type sessionRow struct {
 	Pages                int
 	Panel                string // URL of the picture; "" if there is none
 	NoPanel              string // the reason why there is none
-	Width, Height        int    // of the picture
+	Width, Height        int    // size of the picture
 	Open, Close          string // URLs; Close asks first, and returns to the page that lists the session
 }
 

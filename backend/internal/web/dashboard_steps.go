@@ -14,8 +14,8 @@ type firstSteps struct {
 // done elsewhere.
 type step struct {
 	Title, Text string
-	Commands    string // for a shell
-	Prompt      string // for the coding agent
+	Commands    string // shell commands
+	Prompt      string // prompt for the coding agent
 	Link        string
 	Done        bool
 }

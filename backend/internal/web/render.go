@@ -17,7 +17,7 @@ var templateFiles embed.FS
 // view is the data of every template; Data is specific to the page.
 type view struct {
 	Account   *Account // nil if the visitor is not signed in
-	CSRF      string   // for the hidden field "csrf" in every form
+	CSRF      string   // value of the hidden field "csrf" in every form
 	Support   string
 	Version   string
 	Dashboard bool // whether pages below /account exist

@@ -72,7 +72,7 @@ type settingsPage struct {
 	formErrors
 	Done        *notice
 	Email       string
-	NewEmail    string // as entered
+	NewEmail    string // address as entered
 	Verified    bool
 	Mail        bool
 	HasPassword bool
@@ -91,7 +91,7 @@ func (p settingsPage) AskID() string { return "ask-password" }
 
 type passkeysPart struct {
 	On   bool
-	Name string // of a new passkey, as entered
+	Name string // name of a new passkey, as entered
 	Site string // address at which passkeys work; "" if it is the address of this page
 	List []passkeyRow
 }

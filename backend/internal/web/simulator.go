@@ -111,7 +111,7 @@ func (w *Web) simulatorLive(c *call) error {
 // stillSignedIn returns a function that reports whether the browser session still exists. If the store cannot be read,
 // the user stays signed in.
 func (w *Web) stillSignedIn(c *call) func(context.Context) bool {
-	secret := strings.Clone(browserSecret(c)) // so that the connection does not keep the header in memory
+	secret := strings.Clone(browserSecret(c)) // cloned so that the connection does not keep the header in memory
 	return func(ctx context.Context) bool {
 		_, err := w.Accounts.FindSession(ctx, secret)
 		return !errors.Is(err, account.ErrNoSession)

@@ -18,7 +18,7 @@ import (
 const (
 	probePath  = "/site-host/"
 	stayPath   = "/stay"
-	staySuffix = "-stay" // of the cookie of a browser that does not resolve the name
+	staySuffix = "-stay" // suffix of the cookie for a browser that does not resolve the name
 	stayLife   = 7 * 24 * time.Hour
 	maxProbe   = 64 // bytes
 )

@@ -55,7 +55,7 @@ func (s assetSet) addFonts() {
 type programURLs struct {
 	Wasm   string            `json:"wasm"`
 	Loader string            `json:"loader"`
-	Fonts  map[string]string `json:"fonts"` // by name
+	Fonts  map[string]string `json:"fonts"` // URLs by font name
 }
 
 // program returns the URLs, or nil if this build has no program.

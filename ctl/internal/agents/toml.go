@@ -23,7 +23,7 @@ type statement struct {
 	start, end int      // excluding the line end
 	header     bool     // [..] or [[..]]
 	array      bool     // [[..]]
-	path       []string // of the header, or of the key
+	path       []string // path of the header or of the key
 	value      int      // offset of the value
 	table      []string // path of the header that the key belongs to
 }

@@ -177,7 +177,7 @@ func (tomlFile) remove(data []byte) ([]byte, error) {
 		}
 		start, end := list[i].start, min(len(data), lineEnd(data, list[last].end)+1)
 		if start >= 2 && bytes.HasSuffix(data[:start], []byte("\n\n")) {
-			start-- // also the blank line before it
+			start-- // also remove the blank line before it
 		} else if bytes.HasSuffix(data[:start], []byte("\r\n\r\n")) {
 			start -= 2
 		}

@@ -74,7 +74,7 @@ type agentRow struct {
 	Error   string `json:"error,omitempty"`
 	Fix     string `json:"fix,omitempty"` // the next step, with other_path
 	Changed *bool  `json:"changed,omitempty"`
-	Diff    string `json:"diff,omitempty"`    // with --dry-run
+	Diff    string `json:"diff,omitempty"`    // set with --dry-run
 	Snippet string `json:"snippet,omitempty"` // text to paste, with an error
 	missing error  // why the registered program's file cannot be found, or nil
 }

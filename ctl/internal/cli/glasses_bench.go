@@ -75,7 +75,7 @@ func (a *app) bench(ctx context.Context, c *client.Client, name, out string, ano
 		Service: buildinfo.Version, System: runtime.GOOS + "/" + runtime.GOARCH, Firmware: map[string]string{},
 		Battery: map[string]int{},
 	}}
-	if err := checkOut(out); err != nil { // before the bench, which takes minutes
+	if err := checkOut(out); err != nil { // check this before the bench, which takes minutes
 		return err
 	}
 	hasPerson := !a.PrintsJSON && a.TTY && term.CanConfirm(a.In)

@@ -51,7 +51,7 @@ func bodyOf(request any) ([]byte, error) {
 	}
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
-	encoder.SetEscapeHTML(false) // it would make the text of a page six times as long
+	encoder.SetEscapeHTML(false) // escaping would make the text of a page six times as long
 	err := encoder.Encode(request)
 	data := body.Bytes()
 	if err == nil && len(data) > control.MaxBody {

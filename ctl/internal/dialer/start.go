@@ -132,7 +132,7 @@ func readLine(r io.Reader) string {
 // request contains the values of all other variables.
 var kept = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "TZ", "SHELL",
-	"DBUS_SYSTEM_BUS_ADDRESS", // for Bluetooth, if the bus is not at the usual address
+	"DBUS_SYSTEM_BUS_ADDRESS", // set for Bluetooth if the bus is not at the usual address
 	// Windows
 	"SystemRoot", "SystemDrive", "USERPROFILE", "USERNAME", "APPDATA", "LOCALAPPDATA", "ProgramData", "TEMP", "TMP",
 	"PATHEXT", "ComSpec",

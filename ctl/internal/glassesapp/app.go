@@ -49,7 +49,7 @@ type App struct {
 	mu      sync.Mutex
 	prefix  string
 	count   int
-	waiting map[string]chan glasses.Result // by ID of the command; nil once the connection has ended
+	waiting map[string]chan glasses.Result // results by command ID; nil once the connection has ended
 }
 
 // Attach attaches to a session. secretFile is the path of the file with the session's secret.

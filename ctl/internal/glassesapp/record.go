@@ -55,7 +55,7 @@ type RecordConnect struct {
 // RecordPictures holds the time of each full picture, from the command until all links had acknowledged it.
 type RecordPictures struct {
 	Asked    int     `json:"asked"`
-	Ms       []int64 `json:"ms"` // of the pictures that were shown
+	Ms       []int64 `json:"ms"` // times of the pictures that were shown
 	MedianMs int64   `json:"medianMs"`
 	LeastMs  int64   `json:"leastMs"`
 	MostMs   int64   `json:"mostMs"`
@@ -72,7 +72,7 @@ type RecordInputs struct {
 // RecordMicrophone describes the sound that the microphone sent. Levels are in dB relative to full scale.
 type RecordMicrophone struct {
 	Skipped  string  `json:"skipped,omitempty"`
-	Chunks   int     `json:"chunks"` // of 100 ms
+	Chunks   int     `json:"chunks"` // number of chunks of 100 ms
 	ListenMs int64   `json:"listenMs"`
 	LevelDB  float64 `json:"levelDb"` // root mean square
 	PeakDB   float64 `json:"peakDb"`
@@ -83,5 +83,5 @@ type RecordMicrophone struct {
 type RecordReconnect struct {
 	Skipped string `json:"skipped,omitempty"`
 	State   string `json:"state,omitempty"` // lossy or lost, while it was broken
-	AwayMs  int64  `json:"awayMs"`          // from the break until all links were up again; 0 if they did not come back
+	AwayMs  int64  `json:"awayMs"`          // time until all links were up again; 0 if the glasses did not reconnect
 }

@@ -184,7 +184,7 @@ func (h *Host) Run(ctx context.Context, check Check,
 
 // release disconnects a client and lets the next one attach.
 func (h *Host) release(c *client, code websocket.StatusCode, reason string) {
-	h.isFree <- struct{}{} // before the client may return; never blocks, because this client took the element
+	h.isFree <- struct{}{} // free the slot before the client returns; never blocks, because this client took it
 	_ = c.ws.Close(code, reason)
 }
 

@@ -152,7 +152,7 @@ func (c *connection) idle() bool {
 
 // end closes the connection and returns the requests without a response.
 func (c *connection) end() (left map[string]pending, admitted bool) {
-	c.mu.Lock() // before Close, so that the first caller of end gets the open requests
+	c.mu.Lock() // lock before Close, so that the first caller of end gets the open requests
 	left, admitted = c.inflight, c.admitted
 	c.ended, c.inflight = true, nil
 	if c.closeTimer != nil {

@@ -58,7 +58,7 @@ func (p *Pair) Conforms(t *testing.T, model string) {
 	if err := p.stream.CloseSend(); err != nil {
 		t.Error(err)
 	}
-	for range c.messages { // until the session has ended
+	for range c.messages { // wait until the session has ended
 	}
 	<-done
 }

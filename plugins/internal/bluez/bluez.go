@@ -83,7 +83,7 @@ func (f Filter) matches(d Found) bool {
 
 // Target is a device, and the service and two characteristics that a connection uses.
 type Target struct {
-	Address                string // as in Found
+	Address                string // address as in Found
 	Service, Write, Notify string // UUIDs
 	// Pair lets the device and this computer store a bond if they have none. Only just-works pairing is supported;
 	// requests for a code are refused.

@@ -19,7 +19,7 @@ import (
 type Conn struct {
 	r             *Radio
 	to            Target
-	device        string // for messages
+	device        string // name of the device for messages
 	path          dbus.ObjectPath
 	adapter       dbus.ObjectPath
 	write, notify dbus.ObjectPath

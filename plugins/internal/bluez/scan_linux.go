@@ -63,7 +63,7 @@ func (r *Radio) discover(ctx context.Context, visit func(sighting) bool) error {
 		return err
 	}
 	s.known(all)
-	scanning := map[dbus.ObjectPath]error{} // for each adapter that is on, why it cannot scan, or nil
+	scanning := map[dbus.ObjectPath]error{} // reason why each switched-on adapter cannot scan, or nil
 	defer func() {
 		for adapter, failure := range scanning {
 			if failure == nil {
@@ -151,7 +151,7 @@ type scan struct {
 	news event // set if there are changes to take
 
 	mu      sync.Mutex
-	powered map[dbus.ObjectPath]bool // by adapter
+	powered map[dbus.ObjectPath]bool // state by adapter
 	off     []dbus.ObjectPath        // adapters switched off or removed since the last takeAdapters
 	devices map[dbus.ObjectPath]properties
 	fresh   []dbus.ObjectPath // devices that changed, once each

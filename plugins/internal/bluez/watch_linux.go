@@ -14,7 +14,7 @@ type change struct {
 	values  properties
 	invalid []string // properties that no longer have a value
 	removed bool     // the object lost the interface
-	reason  string   // why a device was disconnected, just before Connected changes; older versions do not report it
+	reason  string   // reason of a disconnection, received just before Connected changes; older versions do not report it
 }
 
 // became reports whether a property changed to want.

@@ -24,7 +24,7 @@ type Conn struct {
 	done          chan struct{}
 
 	mu  sync.Mutex
-	err error // why it ended; nil while it is open
+	err error // reason for the end of the link; nil while it is open
 }
 
 func newConn(p *Page, l *link) *Conn {

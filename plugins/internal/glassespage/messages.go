@@ -35,8 +35,8 @@ const (
 	typeDown    = driver.LinkDown
 	typeWritten = driver.Written
 
-	typeSetup  = "setup"  // to the page, first
-	typeState  = "state"  // to the page
+	typeSetup  = "setup"  // to the page: the first message
+	typeState  = "state"  // to the page: the state changed
 	typeOpen   = "open"   // to the page: open Link
 	typeDrop   = "drop"   // to the page: close Link
 	typeForget = "forget" // to the page: close Link and forget its peripheral
@@ -51,7 +51,7 @@ type fromPage struct {
 	Problem string `json:"problem"`
 	Upright bool   `json:"upright"`
 	Border  bool   `json:"border"`
-	data    []byte // of a notification
+	data    []byte // value of a notification
 }
 
 func (m fromPage) isAboutPanel() bool {

@@ -49,7 +49,7 @@ type Page struct {
 	token  string // admits the next browser; replaced once that browser has opened the page
 	wanted bool   // whether the user has to open the page
 	missed *time.Timer
-	secret string // of the browser admitted last; "" if there is none
+	secret string // secret of the browser admitted last; "" if there is none
 	tab    *tab   // nil while the page is not open
 	links  []*link
 	shown  Shown
@@ -60,8 +60,8 @@ type Page struct {
 type link struct {
 	spec    driver.LinkSpec
 	index   byte
-	name    string         // of the peripheral chosen in the tab; "" if there is none
-	problem *problem.Error // why the user's last choice was not accepted
+	name    string         // name of the peripheral chosen in the tab; "" if there is none
+	problem *problem.Error // reason why the user's last choice was not accepted
 	waiting chan opened    // receives the result for a waiting Open; nil if none waits
 	asked   bool           // whether the tab was asked to open it
 	conn    *Conn          // nil unless it is open

@@ -28,7 +28,7 @@ type ShownLink struct {
 	Key     string
 	State   string // up, opening or down
 	Battery int    // percent; 0 if unknown
-	Problem string // why it is down: a code of package driver, or ""
+	Problem string // reason why the link is down: a code of package driver, or ""
 }
 
 // view is the JSON form of Shown, with additional state that the page itself knows.

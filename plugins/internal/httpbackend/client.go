@@ -35,10 +35,10 @@ const (
 // client calls backends.
 type client struct {
 	locate func(context.Context, *pluginv1.Target) (string, error)
-	plain  *clients // for http
+	plain  *clients // clients for http
 
 	mu     sync.Mutex
-	secure *clients // for https; nil before the first call
+	secure *clients // clients for https; nil before the first call
 }
 
 func newClient(locate func(context.Context, *pluginv1.Target) (string, error)) *client {
@@ -96,7 +96,7 @@ func remote(_ context.Context, t *pluginv1.Target) (string, error) {
 type request struct {
 	target *pluginv1.Target
 	route  backendapi.Route
-	path   string // with its query
+	path   string // path with the query
 	body   []byte
 	wait   time.Duration // additional time for the backend beyond callTimeout
 }

@@ -21,7 +21,7 @@ const (
 // Request is a decoded request.
 type Request struct {
 	API    API
-	Model  string // as sent by the app
+	Model  string // model ID as the app sent it
 	Stream bool
 	// WantsUsage is set if the app requested the chunk that contains a stream's usage.
 	WantsUsage bool
@@ -80,7 +80,7 @@ func (r *Request) InputBound(imageTokens int64) int64 {
 
 // Limits on the size of an answer, in bytes, for a short request and a short answer. See room.
 const (
-	MaxAnswer = 8 << 20 // not streamed
+	MaxAnswer = 8 << 20 // limit for an answer that is not streamed
 	MaxEvent  = 1 << 20 // an event of a stream
 )
 

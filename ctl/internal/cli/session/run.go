@@ -132,7 +132,7 @@ func (o *runOptions) expandModels() error {
 type batch struct {
 	program *program
 	options runOptions
-	args    []string // as typed, for reports
+	args    []string // arguments as typed, for reports
 	command []string // the app's command line
 	jobs    []job
 	// single is set for one scenario on one model. Then every step is printed, and the report is the tool's own.
@@ -166,7 +166,7 @@ const (
 	passed
 	failed
 	broken      // the run could not be completed
-	interrupted // by Ctrl-C; must be the last constant
+	interrupted // ended by Ctrl-C; must be the last constant
 )
 
 // runBatch executes all runs once, prints the results and writes the reports.

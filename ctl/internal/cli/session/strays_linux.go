@@ -61,7 +61,7 @@ func (s *strays) killAfter(late time.Time) {
 			return
 		}
 		if time.Now().Before(late) {
-			s.ask() // for processes started in the meantime
+			s.ask() // end processes that were started in the meantime
 			continue
 		}
 		for _, pid := range left {
