@@ -47,10 +47,10 @@ func protect(o Options, listeners []net.Listener) (protection, error) {
 	return p, nil
 }
 
-// mustSignInAgain reports whether browsers may have sent their cookies to another user since the last start, because
-// browsers send the cookies of localhost to any program that has the port. A stolen cookie is useless as long as the
-// backend refuses connections of other users. If the port had to change, another program has used the old port. If no
-// earlier port is known, no cookie can have been sent to it.
+// mustSignInAgain reports whether browsers may have sent their cookies to another user since the last start. Browsers
+// send the cookies of localhost to any program that uses the port. A stolen cookie is useless as long as the backend
+// refuses connections of other users. If the port had to change, another program has used the old port. If no earlier
+// port is known, no cookie can have been sent to it.
 func mustSignInAgain(before, now int, p protection) bool {
 	return before != 0 && before != now || p.word != ""
 }

@@ -28,8 +28,8 @@ func (s *Server) Rest(ctx context.Context, idle time.Duration) (bool, error) {
 	return rests, err
 }
 
-// pauseIdle pauses the listeners if the backend is idle, and reports whether it is still idle afterwards: a connection
-// may have been accepted in the meantime.
+// pauseIdle pauses the listeners if the backend is idle. It reports whether the backend is still idle afterwards,
+// because a connection may have been accepted in the meantime.
 func (s *Server) pauseIdle(ctx context.Context, idle time.Duration) (bool, error) {
 	if since, err := s.app.Idle(ctx); err != nil || since < idle {
 		return false, err

@@ -69,9 +69,10 @@ func outputs(d *device.Device) (outs []output) {
 	return outs
 }
 
-// start creates the device from a model, the snapshot that the page stored before a reload ("" for none), and the
-// service's state: the payload of the last display.show (null if the panel is clear) and the state of the glasses (null
-// to keep the snapshot's). Event IDs start with prefix, which is unique to this page.
+// start creates the device from a model, a snapshot, and the service's state. stored is the snapshot that the page
+// stored before a reload, or "". display is the payload of the last display.show, or null if the panel is clear.
+// state is the state of the glasses, or null to keep the snapshot's. Event IDs start with prefix, which is unique to
+// this page.
 func (p *player) start(model, stored, display, state, prefix string) error {
 	m, ok := glasses.Model(model)
 	if !ok {

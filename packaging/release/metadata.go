@@ -20,8 +20,8 @@ const (
 	maintainer = vendor + " <service-dev@users.noreply.github.com>"
 )
 
-// packageDocs returns the documents of a package at the paths of its format: man pages and completions of its
-// programs, licences, and for Debian the changelog.
+// packageDocs returns the documents of a package at the paths of its format. These are the man pages and completions
+// of its programs, the licences, and for Debian the changelog.
 func (r *release) packageDocs(ctx context.Context, p osPackage, t target, format string) ([]entry, error) {
 	var all entries
 	all.add(r.manPages(ctx, p.programs))

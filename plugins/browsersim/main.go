@@ -1,6 +1,6 @@
 // Package browsersim is the transport adapter for the browser simulator: a backend hosts its sessions, and a page of
-// that backend acts as the glasses. It calls the backend named by a target over HTTPS, or over HTTP on this machine;
-// the daemon makes calls about the embedded backend's sessions through backendlocal. It stores nothing and is
+// that backend acts as the glasses. It calls the backend named by a target over HTTPS, or over HTTP on this machine.
+// The daemon makes calls about the embedded backend's sessions through backendlocal. It stores nothing and is
 // independent of a session's purpose.
 package browsersim
 

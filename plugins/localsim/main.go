@@ -1,6 +1,6 @@
-// Package localsim is LocalSimTransport, the transport adapter for simulated glasses: each session has its own
-// glasses from glasses/device, with pictures, sound and speech from a directory of fixtures, in real or virtual time.
-// It needs no account, network, window or camera, and is independent of apps and logs.
+// Package localsim is LocalSimTransport, the transport adapter for simulated glasses. Each session has its own
+// glasses from glasses/device, in real or virtual time. Pictures, sound and speech come from a directory of fixtures.
+// The adapter needs no account, network, window or camera, and is independent of apps and logs.
 package localsim
 
 import (

@@ -1,5 +1,5 @@
 // Package realdevice is RealDeviceTransport, the transport adapter for real glasses over Bluetooth LE. The drivers of
-// glasses/driver decide what to send; this adapter only transfers bytes, through BlueZ on Linux or through a page in
+// glasses/driver decide what to send. This adapter only transfers bytes, through BlueZ on Linux or through a page in
 // the user's browser.
 package realdevice
 

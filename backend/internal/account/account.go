@@ -1,5 +1,5 @@
-// Package account manages user accounts: sign-in by password, passkey or provider, browser sessions, mailed links
-// that verify an address or set a password, data export and account deletion. It contains no page or cookie code.
+// Package account manages user accounts: sign-in methods, browser sessions, mailed links, data export and account
+// deletion. It contains no page or cookie code.
 package account
 
 import (
@@ -150,9 +150,9 @@ func newPassword(ctx context.Context, password string) (string, error) {
 	return hashPassword(ctx, password)
 }
 
-// FoldEmail returns the address with its ASCII letters in lower case, because no mail server distinguishes their case.
-// It keeps all other letters, because the lower-case form of some is an ASCII letter, and addresses that differ in
-// such a letter belong to different users.
+// FoldEmail returns the address with its ASCII letters in lower case, because no mail server distinguishes their
+// case. It keeps all other letters. The lower-case form of some is an ASCII letter, and addresses that differ in such
+// a letter belong to different users.
 func FoldEmail(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {

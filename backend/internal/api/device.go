@@ -48,8 +48,8 @@ const guessesPerMinute = 60
 // guessBounds limits each address to a small part of the total.
 var guessBounds = limit.Bounds{Running: 16, RunningEach: 2, Waiting: 1024, WaitingEach: 64}
 
-// withCode calls ask with the code in the request. Once an address has polled too many unknown codes, its later calls,
-// even for known codes, wait in its queue before they are answered, so that guessing does not slow down others.
+// withCode calls ask with the code in the request. Once an address has polled too many unknown codes, all of its
+// later calls wait in its own queue, so that guessing does not slow down others.
 func withCode[T any](
 	a *API, c *call, body backendapi.TokenRequest, ask func(ctx context.Context, deviceCode string) (T, error),
 ) (answer T, err error) {

@@ -126,9 +126,9 @@ func (a *App) Idle(ctx context.Context) (time.Duration, error) {
 	return a.usage.idle(), nil
 }
 
-// Serve serves on the listeners until ctx ends and then drains the backend: it accepts no new requests, lets open
-// ones finish within the drain timeout, asks live connections to reconnect, commits pending rows, sends queued mail
-// and closes the database.
+// Serve serves on the listeners until ctx ends and then drains the backend. It accepts no new requests and lets open
+// ones finish within the drain timeout. Then it asks live connections to reconnect, commits pending rows, sends
+// queued mail and closes the database.
 func (a *App) Serve(ctx context.Context, listeners ...net.Listener) error {
 	defer a.db.Close()
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))

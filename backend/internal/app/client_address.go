@@ -20,8 +20,8 @@ type clientAddresses struct {
 	warned  sync.Once
 }
 
-// ip returns the client's address: the address of the connection or, if the connection comes from a trusted proxy, the
-// last address in X-Forwarded-For that is not a trusted proxy.
+// ip returns the client's address. For a connection from a trusted proxy, that is the last address in X-Forwarded-For
+// that is not a trusted proxy. For any other connection, it is the address of the connection.
 func (c *clientAddresses) ip(r *http.Request) string {
 	ip, _ := c.find(r)
 	return ip

@@ -62,9 +62,9 @@ addEventListener("activate", (e) => e.waitUntil(registration.unregister()
 	.then(() => clients.matchAll({ type: "window" })).then((all) => Promise.all(all.map((c) => c.navigate(c.url))))));
 `
 
-// withoutWorkers answers every request for a service worker's script with removedWorker. Our pages register no worker,
-// so a worker that sends such a request belongs to another program that used this address earlier, and would keep
-// serving that program's pages at our origin.
+// withoutWorkers answers every request for a service worker's script with removedWorker. Our pages register no
+// worker. A worker that sends such a request belongs to another program that used this address earlier, and would
+// keep serving that program's pages at our origin.
 func withoutWorkers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Service-Worker") != "script" {
@@ -145,8 +145,9 @@ func embeddedHosts(site *url.URL) func(string) bool {
 	return func(host string) bool { return slices.Contains(own, host) }
 }
 
-// localHosts returns a function that reports whether programs on this machine may call the server by this host: its
-// site, localhost with any port, an IP address, or a name inside a container network, which cannot be public.
+// localHosts returns a function that reports whether programs on this machine may call the server by this host. These
+// are its site, localhost with any port, an IP address, and a name inside a container network, which cannot be
+// public.
 func localHosts(site *url.URL) func(string) bool {
 	return func(host string) bool {
 		name := (&url.URL{Host: host}).Hostname()

@@ -20,9 +20,9 @@ type rgb uint32
 
 func (c rgb) String() string { return fmt.Sprintf("#%06x", uint32(c)) }
 
-// colours returns CSS variables for both themes: the accent, moved towards black or white until it is readable on the
-// theme's surface, and the text colour that is most readable on the accent. Every accent is therefore readable in both
-// themes.
+// colours returns CSS variables for both themes. The accent is moved towards black or white until it is readable on
+// the theme's surface. The text on the accent has the most readable colour. Every accent is therefore readable in
+// both themes.
 func colours(accent string) string {
 	if !IsColour(accent) { // stored pages were validated; a Page created in code may not be
 		accent = defaultAccent

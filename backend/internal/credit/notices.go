@@ -154,9 +154,9 @@ func (l *Ledger) note(one watched) {
 	}
 }
 
-// SendNotices mails a notice for each limit that is mostly spent: once per period for a cap, once after each top-up for
-// the balance, and again if calls are refused because of the limit. It sends at most one mail per day and limit, even
-// with several processes.
+// SendNotices mails a notice for each limit that is mostly spent. It mails one per period for a cap, one after each
+// top-up for the balance, and another if calls are refused because of the limit. It sends at most one mail per day
+// and limit, even with several processes.
 func (l *Ledger) SendNotices(ctx context.Context) (err error) {
 	for one := range l.watch.take() {
 		all, readErr := l.limits(ctx, one.account, one.project)

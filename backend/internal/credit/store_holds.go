@@ -13,9 +13,10 @@ import (
 
 // The order of locks
 //
-// A transaction that changes the balance, holds, sums or calls of an account first locks the account's balance, or
-// the account's row if there is no balance. It locks projects afterwards. This order avoids deadlocks. Concurrent
-// writes of one account would wait for each other's commits, so they share transactions: see db.WriteShared.
+// A transaction that changes the balance, holds, sums or calls of an account first locks the account's balance. If
+// there is no balance, it locks the account's row. It locks projects afterwards. This order avoids deadlocks.
+// Concurrent writes of one account would wait for each other's commits, so they share transactions: see
+// db.WriteShared.
 
 // write runs f in a transaction that it shares with concurrent writes of the account.
 func (s *Store) write(ctx context.Context, accountID string, f func(ctx context.Context, tx *sql.Tx) error) error {

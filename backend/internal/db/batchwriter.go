@@ -67,9 +67,9 @@ func (w *batchWriter) commitBatch(batch []*pendingWrite) {
 }
 
 // attempt runs a batch in one transaction and completes its writes. If a write breaks the transaction, attempt
-// completes none and returns the writes to run again; without savepoints, every failure breaks the transaction. A batch
-// of one write is always completed. Writes are claimed only when they run, because BEGIN may take long while another
-// process locks the database.
+// completes none and returns the writes to run again. Without savepoints, every failure breaks the transaction. A
+// batch of one write is always completed. Writes are claimed only when they run, because BEGIN may take long while
+// another process locks the database.
 func (w *batchWriter) attempt(batch []*pendingWrite, savepoints bool) (undecided []*pendingWrite) {
 	if batch = slices.DeleteFunc(batch, (*pendingWrite).expired); len(batch) == 0 {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Bulk writes many rows with a short statement. A statement with a placeholder for each value would be slow: SQLite
+// Bulk writes many rows with a short statement. A statement with a placeholder for each value would be slow. SQLite
 // needs quadratic time to number the placeholders, and PostgreSQL plans the statement again for every number of rows.
 // Bulk therefore runs a prepared statement once per row on SQLite, and once for all rows on PostgreSQL, with an array
 // for each column.

@@ -66,9 +66,9 @@ func (d *DB) Retry(ctx context.Context, once func() error) error {
 	}
 }
 
-// dropIdle closes idle connections, because their server may have become a standby. Only one goroutine may do so at a
-// time: while SetMaxIdleConns(0) closes connections, another SetMaxIdleConns would let the pool reuse the list of
-// connections to close, and connections in use would be closed instead.
+// dropIdle closes idle connections, because their server may have become a standby. Only one goroutine may call it at
+// a time. If SetMaxIdleConns is called while SetMaxIdleConns(0) closes connections, the pool reuses the list of
+// connections to close, and closes connections in use instead.
 func (d *DB) dropIdle() {
 	if !d.dropping.TryLock() {
 		return
@@ -150,7 +150,7 @@ var errUnknownOutcome = errors.New(
 const currentTransaction = `SELECT pg_current_xact_id_if_assigned()::text`
 
 // commit commits a transaction. If the connection to PostgreSQL is lost during the commit, it determines whether the
-// commit succeeded, because a transaction that ran again would find its own changes.
+// commit succeeded. Otherwise a repeated transaction would find its own changes.
 func (d *DB) commit(ctx context.Context, tx *sql.Tx) error {
 	if !d.Postgres() {
 		return tx.Commit()

@@ -122,6 +122,6 @@ func (d *DB) beginShared(ctx context.Context) (tx *sql.Tx, done func(), err erro
 	return tx, done, nil
 }
 
-// mustWait reports whether the writes of a batch that failed with err would fail again if they ran immediately:
-// PostgreSQL is unreachable, or another transaction holds a lock.
+// mustWait reports whether the writes of a batch that failed with err would fail again if they ran immediately. This
+// is the case if PostgreSQL is unreachable or another transaction holds a lock.
 func (d *DB) mustWait(err error) bool { return d.Postgres() && (isConflict(err) || isUnavailable(err)) }

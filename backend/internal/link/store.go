@@ -100,9 +100,9 @@ func (s *Store) RaiseInterval(ctx context.Context, deviceHash string, interval t
 	return err
 }
 
-// Redeem deletes an approved code that expires at or after deadline and whose account is active, inserts the link
-// with the code's account and requester, and writes the link's audit entry, in one transaction. It returns the
-// complete link, or ErrUnknown if there is no such code.
+// Redeem deletes an approved code and inserts its link with the code's account and requester, in one transaction. The
+// code must expire at or after deadline, and its account must be active. Redeem also writes the link's audit entry.
+// It returns the complete link, or ErrUnknown if there is no such code.
 func (s *Store) Redeem(
 	ctx context.Context, deviceHash string, deadline time.Time, l Link, t audit.Trace,
 ) (Link, error) {

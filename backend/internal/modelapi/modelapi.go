@@ -49,8 +49,8 @@ const (
 	callsPerMinute = 600 // limit per project key or session
 	root           = "/v1/"
 
-	// Bodies larger than largeBody, in bytes, and bodies of unknown length count towards these limits: together they
-	// use at most 512 MB, and the bodies of one account 128 MB.
+	// These limits apply to bodies larger than largeBody, in bytes, and to bodies of unknown length. Together they
+	// use at most 512 MB, and the bodies of one account at most 128 MB.
 	largeBody       = 64 << 10
 	largeBodies     = 128
 	largeBodiesEach = 32

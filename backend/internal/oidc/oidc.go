@@ -167,8 +167,8 @@ func (s *Service) Finish(ctx context.Context, a Attempt, answer url.Values) (Ide
 	return id, nil
 }
 
-// emailFrom returns the user's address from the userinfo endpoint, if the provider has one and its answer is about the
-// subject of the ID token (OpenID Connect Core 1.0, section 5.3.2).
+// emailFrom returns the user's address from the userinfo endpoint, if the provider has one. The answer must be about
+// the subject of the ID token (OpenID Connect Core 1.0, section 5.3.2).
 func emailFrom(ctx context.Context, found *gooidc.Provider, token *oauth2.Token, subject string) (Identity, error) {
 	if found.UserInfoEndpoint() == "" {
 		return Identity{}, nil

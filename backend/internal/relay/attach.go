@@ -146,8 +146,8 @@ func (h *Hub) attach(
 	return true
 }
 
-// leave stops the peer's goroutines and detaches it in one step, so that no command arrives in the middle of the
-// handover, and no page attaches between the detachment and its announcement.
+// leave stops the peer's goroutines and detaches it in one step. Otherwise a command could arrive in the middle of
+// the handover, or a page could attach between the detachment and its announcement.
 func (c *conn) leave() {
 	s, ctx := c.session, context.Background()
 	defer s.hub.release(s)

@@ -90,8 +90,8 @@ func (h *Hub) markDue(s *liveSession) {
 	s.checked = time.Time{}
 }
 
-// check processes held sessions: it ends the closed ones, disconnects pages whose user signed out, keeps sessions
-// with peers from expiring, and releases all of them. Sessions that cannot be read continue and stay due.
+// check processes and releases held sessions. It ends closed sessions, disconnects pages whose user signed out, and
+// keeps sessions with peers from expiring. Sessions that cannot be read continue and stay due.
 func (h *Hub) check(ctx context.Context, live []*liveSession) {
 	defer func() {
 		for _, s := range live {

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/glasses/host"
 )
 
-// Control sends a control frame to the page that acts as a session's glasses, and returns the payload of its result,
+// Control sends a control frame to the page that acts as a session's glasses. It returns the payload of the result,
 // which may be an error from the glasses. With media the frame is binary. It returns sessions.ErrNoGlasses if no page
 // is open, and sessions.ErrNoAnswer if the page does not answer within ControlWait. Control frames and their results
 // are not logged; the events they cause are.

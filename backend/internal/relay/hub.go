@@ -68,8 +68,8 @@ type Options struct {
 	FrameRate   int           // frames per second from a session's apps, and from its pages, without streams; 200
 	FrameBurst  int           // frames in one burst, counted as for FrameRate; 400
 	QueueSize   int           // rows in the queue of the writer; 1024
-	// OutboxSize is the maximum number of frames in the queue of one peer; twice QueueSize, because every row of a full
-	// queue may reach a peer at once, each with an acknowledgement.
+	// OutboxSize is the maximum number of frames in the queue of one peer. The default is twice QueueSize, because
+	// every row of a full queue may reach a peer together with an acknowledgement.
 	OutboxSize int
 }
 

@@ -277,7 +277,7 @@ func (s *Store) SessionByGatewayToken(ctx context.Context, hash string, now time
 }
 
 // writeOpen changes data of a session that is not closed. It locks the session's row, so that no data is added while
-// the session is being closed, and so that concurrent calls do not delete its rows in different orders.
+// the session is being closed, and so that concurrent calls delete rows in the same order.
 func (s *Store) writeOpen(ctx context.Context, id, what string, statements ...db.Statement) error {
 	return s.Write(ctx, func(tx *sql.Tx) error {
 		l, err := lockLog(ctx, tx, id)

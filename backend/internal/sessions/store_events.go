@@ -182,8 +182,8 @@ func saveState(ctx context.Context, tx *sql.Tx, id string, state *State) error {
 		ON CONFLICT (session_id) DO UPDATE SET body = excluded.body`, id, string(body))
 }
 
-// Memory returns a session's last display command that succeeded, even if its row was deleted because of a quota, and
-// the state from the latest row that had one.
+// Memory returns a session's last display command that succeeded, even if its row was deleted because of a quota. It
+// also returns the state from the latest row that had one.
 func (s *Store) Memory(ctx context.Context, sessionID string) (Memory, error) {
 	display, err := s.lastDisplay(ctx, sessionID)
 	if err != nil {

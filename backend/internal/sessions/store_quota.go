@@ -37,8 +37,8 @@ type logState struct {
 
 func (l *logState) rows() int64 { return l.last - l.first + 1 }
 
-// lockLog returns the state of a session's log and locks the session's row until the transaction ends, so that row
-// numbers stay unique and without gaps even with several writers.
+// lockLog returns the state of a session's log and locks the session's row until the transaction ends. The lock keeps
+// row numbers unique and without gaps, even with several writers.
 func lockLog(ctx context.Context, tx *sql.Tx, id string) (l logState, err error) {
 	l, err = db.One(ctx, tx, ErrNotFound, func(row db.Row) (l logState, err error) {
 		err = row.Scan(&l.account, &l.first, &l.last, &l.bytes, &l.closed)

@@ -126,8 +126,8 @@ func (w *Web) tooMany(c *call, f accountForm) error {
 }
 
 // enter signs this browser in and redirects to next, or to the dashboard if next is empty. If approval requires proof
-// and next is the page of a code, it shows that page instead: only the response to a sign-in may contain the proof
-// that replaces the password.
+// and next is the page of a code, it shows that page instead, because only the response to a sign-in may contain the
+// proof that replaces the password.
 func (w *Web) enter(c *call, owner account.Account, next, method string) error {
 	err := w.openSession(c, owner, method)
 	if errors.Is(err, account.ErrBadCredentials) { // the password has changed since it was checked

@@ -180,7 +180,7 @@ func (w *Web) shownCodes(c *call) (tokens []string) {
 }
 
 // noCode renders the page for a code that cannot be approved. It reports the code's outcome only to a browser session
-// that was shown the code while it was pending: others could distinguish a guess from a code that existed.
+// that was shown the code while it was pending. Others could otherwise distinguish a guess from a code that existed.
 func (w *Web) noCode(c *call, code string, cause error) error {
 	var fate string
 	token := w.seenToken(c, code)

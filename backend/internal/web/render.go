@@ -59,8 +59,8 @@ func (w *Web) execute(name string, v view) ([]byte, error) {
 	return page.Bytes(), nil
 }
 
-// templateSet contains the pages by name. Each is parsed when it is first shown: most backends are embedded and rarely
-// show their pages, and parsing all pages would take more memory than the rest of an idle backend.
+// templateSet contains the pages by name. Each page is parsed when it is first shown. Most backends are embedded and
+// rarely show their pages, and parsing all pages would use more memory than the rest of an idle backend.
 type templateSet map[string]func() (*template.Template, error)
 
 // findTemplates combines each page with the layout and the shared parts, whose file names start with an underscore.

@@ -124,8 +124,8 @@ func (w *Web) changePassword(c *call) error {
 	return w.showSettings(c, p)
 }
 
-// isUnproven reports whether the request may come from someone who found the browser unattended: the account has no
-// password to enter, and the sign-in is not recent.
+// isUnproven reports whether the account has no password to enter and the sign-in is not recent. Someone else may
+// then have found the browser unattended.
 func (w *Web) isUnproven(c *call) (bool, error) {
 	owner, err := w.Accounts.ByID(c.Context(), c.account.ID)
 	if err != nil || owner.HasPassword() {

@@ -47,8 +47,8 @@ type Options struct {
 	SiteURL string
 	// Embedded is set if the daemon on your own computer runs this backend, with plain HTTP on localhost.
 	Embedded bool
-	// AskProof makes approving a code, raising an agent's access and creating a key or passkey require the password or
-	// a passkey each time, even right after a sign-in.
+	// AskProof requires the password or a passkey each time to approve a code, to raise an agent's access, and to
+	// create a key or passkey, even right after a sign-in.
 	AskProof bool
 	// StateDir is the state directory of that daemon, or "" if tools find it by themselves.
 	StateDir string

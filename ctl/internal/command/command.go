@@ -1,6 +1,6 @@
-// Package command contains what the commands of servicectl and service-mcp share: the program with its streams, the
-// constructors of commands and groups, connections to the daemon, tool calls and exit codes. It must not depend on any
-// one command.
+// Package command contains code shared by the commands of servicectl and service-mcp: the program with its streams,
+// constructors of commands and groups, connections to the daemon, tool calls and exit codes. It must not depend on
+// any one command.
 package command
 
 import (

@@ -1,5 +1,5 @@
-// Package glassesapp attaches to a session like any app, for the commands of servicectl that use the glasses
-// themselves: the panel check and the bench.
+// Package glassesapp attaches to a session as an app, for the commands of servicectl that use the glasses themselves:
+// the panel check and the bench.
 package glassesapp
 
 import (

@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// Lines replaces each unprintable character in text with a replacement character: control characters, escape
-// sequences, and marks that reorder or hide text. It keeps newlines and tabs.
+// Lines replaces each unprintable character in text with a replacement character. Such characters begin escape
+// sequences, or reorder or hide text. Lines keeps newlines and tabs.
 func Lines(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || unicode.IsPrint(r) {

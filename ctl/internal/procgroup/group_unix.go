@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// Separate puts a process that has not started yet into its own group, so that the whole group can be ended together
-// and the terminal's Ctrl-C does not reach it. It also applies EndWithParent.
+// Separate puts a process that has not started yet into its own group. The whole group can then be ended together,
+// and the terminal's Ctrl-C does not reach it. Separate also applies EndWithParent.
 func Separate(cmd *exec.Cmd) {
 	EndWithParent(cmd)
 	if cmd.SysProcAttr == nil {

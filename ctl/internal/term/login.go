@@ -71,8 +71,8 @@ func (t *Terminal) Browser(page string, opened bool, reason string) {
 	}
 }
 
-// PortForward returns the command that makes a page on this machine, such as a page of the embedded backend, reachable
-// for a user who is logged in remotely. It returns "" if the page was opened or is served elsewhere. The port stays the
+// PortForward returns the command with which a user who is logged in remotely can reach a page on this machine, such
+// as a page of the embedded backend. It returns "" if the page was opened or is served elsewhere. The port stays the
 // same, because the page's forms and passkeys depend on its address.
 func PortForward(page string, opened bool, reason string) string {
 	u, err := url.Parse(page)

@@ -43,7 +43,7 @@ func TestVerify(t *testing.T) {
 	for name, c := range map[string]struct{ key, sums, signature, want string }{
 		"one byte of the file changed":   {key, strings.Replace(sums, "1.4.0", "1.5.0", 1), signature, "does not match"},
 		"an appended line":               {key, sums + "\n", signature, "does not match"},
-		"another key":                    {read(t, "other.pub"), sums, signature, "of another key"},
+		"another key":                    {read(t, "other.pub"), sums, signature, "made with another key"},
 		"another comment":                {key, sums, with(2, "trusted comment: release 1.5.0"), "comment does not match"},
 		"no comment":                     {key, sums, lines[0] + "\n" + lines[1] + "\n", "must be a minisign signature"},
 		"another signature's comment":    {key, sums, with(3, lines[1]), "comment cannot be read"},

@@ -75,8 +75,8 @@ func (r *Radio) unwatch(ctx context.Context, w *watch) {
 	}
 }
 
-// These functions return rules for PropertiesChanged of one object or of all objects below it, for the reason of a
-// disconnection, and for added and removed objects.
+// changesOf returns the rule for PropertiesChanged of one object. The functions below return rules for all objects
+// below a path, for the reasons of disconnections, and for added and removed objects.
 func changesOf(path dbus.ObjectPath) []dbus.MatchOption {
 	return []dbus.MatchOption{dbus.WithMatchInterface(propertiesInterface), dbus.WithMatchObjectPath(path)}
 }

@@ -84,9 +84,9 @@ const (
 	MaxEvent  = 1 << 20 // an event of a stream
 )
 
-// room returns the number of bytes by which an answer may exceed these limits: providers of the responses interface
-// repeat the instructions and tools of the request, perhaps with escapes of 6 bytes, and the whole text in the last
-// event.
+// room returns the number of bytes by which an answer may exceed these limits. Providers of the responses interface
+// repeat the instructions and tools of the request, perhaps with escapes of 6 bytes. They also repeat the whole text
+// in the last event.
 func (r *Request) room() int64 { return 6*r.size + 64*min(r.allowed, MaxTokens) }
 
 // MaxAnswer returns the maximum size of an answer that is not streamed, in bytes. Call it after Encode.

@@ -1,7 +1,7 @@
 package wire
 
-// These are the allow-lists. All other fields are refused: hosted tools, stored prompts and conversations, other
-// service tiers, several answers and predictions cost tokens that the bound of a call does not cover.
+// These are the allow-lists. All other fields are refused, because hosted tools, stored prompts and conversations,
+// other service tiers, several answers and predictions cost tokens that the bound of a call does not cover.
 var (
 	anyText   = text(textInBytes)
 	name      = text(maxName)

@@ -22,9 +22,9 @@ const (
 	lastLook  = 4 * time.Second
 )
 
-// followGlasses reports why real glasses are not connected to the run's session, each time the reason changes, until
-// they are connected or stop is called. stop checks once more, so that the reason is reported even if the app exits
-// immediately.
+// followGlasses reports why real glasses are not connected to the run's session. It reports each change of the reason
+// until the glasses are connected or stop is called. stop checks once more, so that the reason is reported even if
+// the app exits immediately.
 func (r *scenarioRun) followGlasses(ctx context.Context) (stop func()) {
 	if r.transport != realDevice {
 		return func() {}
@@ -54,9 +54,9 @@ func (r *scenarioRun) followGlasses(ctx context.Context) (stop func()) {
 // glassesRunWait is the maximum time that the run of a scenario waits for real glasses.
 const glassesRunWait = 30 * time.Second
 
-// awaitGlasses waits until the real glasses of a scenario's run are connected, so that the app finds them connected,
-// as it does with simulated glasses. While it waits, it reports why they are not connected, like followGlasses. If
-// the output is for a program, only the error contains the reason.
+// awaitGlasses waits until the real glasses of a scenario's run are connected, so that the app finds them connected
+// like simulated glasses. While it waits, it reports why they are not connected, like followGlasses. If the output is
+// for a program, only the error contains the reason.
 func (r *scenarioRun) awaitGlasses(ctx context.Context) error {
 	if r.transport != realDevice {
 		return nil
