@@ -54,7 +54,7 @@ type Section struct {
 var load = sync.OnceValue(func() []Page {
 	pages, err := read()
 	if err != nil {
-		panic("docs: parse embedded pages: " + err.Error()) // a mistake in a page, which every test finds
+		panic("docs: parse embedded pages: " + err.Error()) // every test detects a mistake in a page
 	}
 	return pages
 })

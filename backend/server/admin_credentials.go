@@ -28,7 +28,7 @@ Stored credentials that cannot be decrypted are listed and not changed.`,
 				return fmt.Errorf("%s: %w", c.CredentialsFrom, err)
 			}
 			if keys.Empty() {
-				return fmt.Errorf("%w: name the key file with --credentials-key-file", credentials.ErrNotConfigured)
+				return fmt.Errorf("%w: set the key file with --credentials-key-file", credentials.ErrNotConfigured)
 			}
 			return withDatabase(cmd, c, func(d *db.DB) error {
 				return rotate(cmd, credentials.New(credentials.Options{Store: credentials.NewStore(d), Keys: keys,

@@ -90,7 +90,7 @@ func best(words, found []string, length int) (from, to int) {
 			most, from, to = len(seen), start, end
 		}
 		if end == len(words) {
-			break // no later run has more
+			break // no later run contains more terms
 		}
 	}
 	return from, to

@@ -88,7 +88,7 @@ func build(pages []docs.Page) *Index {
 	for _, page := range pages {
 		for _, section := range page.Sections {
 			if section.Markdown == "" {
-				continue // a heading without text
+				continue // skip a heading without text
 			}
 			e := entry{page: page, section: section, tf: map[string]float64{}, title: map[string]bool{}}
 			for _, term := range terms(section.Title) {

@@ -83,7 +83,7 @@ func (r *release) completions(ctx context.Context, programs []string, format str
 	for _, p := range programs {
 		from := filepath.Join(dir, "completions")
 		if _, err := os.Stat(filepath.Join(from, "_"+p)); err != nil {
-			continue // a program without commands
+			continue // the program has no commands
 		}
 		all = append(all,
 			entry{name: "usr/share/bash-completion/completions/" + p, from: filepath.Join(from, p+".bash"), mode: 0o644},

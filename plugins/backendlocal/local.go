@@ -96,7 +96,7 @@ func (l *local) start(configDir string, network *pluginv1.Network) error {
 		defer close(l.stopped)
 		if err := s.Serve(ctx); err != nil && ctx.Err() == nil {
 			l.log.Error("embedded backend ended", "err", err)
-			os.Exit(1) // the host restarts the adapter
+			os.Exit(1) // exit, so that the host restarts the adapter
 		}
 	}()
 	return nil

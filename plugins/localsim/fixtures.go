@@ -79,8 +79,8 @@ func (f *fixtures) close() {
 	}
 }
 
-// load finds the files. Pictures may have any name. For photos, photo.* and the directory photos take precedence; for
-// moving pictures, the directory frames and clip.mjpeg; for sound, audio.wav.
+// load finds the files. Pictures may have any name. Preferred are photo.* and the directory photos for photos, the
+// directory frames and clip.mjpeg for moving pictures, and audio.wav for sound.
 func (f *fixtures) load() error {
 	pictures, err := f.list(".", ".jpg", ".jpeg", ".png")
 	if err != nil {

@@ -30,7 +30,7 @@ func (s *session) chooseCarrier(ctx context.Context, via string) error {
 	case viaBrowser:
 	case viaAuto, "":
 		if _, err := s.adapter.openRadio(ctx); problem.CodeOf(err) != problem.CodeNoBluetooth {
-			return nil // even if the radio is off: the session reports this, and uses the radio once it is on
+			return nil // use BlueZ even if the radio is off: the session reports this, and connects once it is on
 		}
 	default:
 		return attach.Invalid("unknown carrier of the glasses")

@@ -28,7 +28,7 @@ func (s *session) setPanel(p *pluginv1.PairPanel) {
 
 // keepPanel records how the panel of the pair shows pictures.
 func (s *session) keepPanel(p *pluginv1.PairPanel) {
-	s.pair, _ = proto.Clone(s.pair).(*pluginv1.Pair) // the reported one must not change
+	s.pair, _ = proto.Clone(s.pair).(*pluginv1.Pair) // cloned because the reported pair must not change
 	s.pair.Inverted, s.pair.Rows, s.pair.Checked = p.GetInverted(), p.GetRows(), p.GetChecked()
 }
 

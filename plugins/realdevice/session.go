@@ -138,7 +138,7 @@ func (s *session) Serve(ctx context.Context, in <-chan *pluginv1.AttachRequest) 
 			s.request(m)
 		case e := <-s.events:
 			s.handle(e)
-		case <-s.changed: // settle reports it
+		case <-s.changed: // settle reports the change
 		case <-timer.C:
 			s.glasses.Tick(s.wall())
 		case <-ctx.Done():

@@ -81,7 +81,7 @@ func (s *Service) ChangeEmail(ctx context.Context, accountID, newEmail, password
 		s.log.WarnContext(ctx, "dropped change-of-address mail: too many e-mails to the address", "account", a.ID)
 		return nil
 	}
-	if owner.ID != "" { // inform the owner of the address, not the caller
+	if owner.ID != "" { // inform the owner of the address rather than the caller
 		return s.send(ctx, addressWantedMail(owner))
 	}
 	return s.send(ctx, newAddressMail(a, email, url))

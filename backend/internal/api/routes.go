@@ -35,7 +35,7 @@ type route struct {
 	fields       func(*call) ([]string, error) // field names in the request, if each has a grant
 	reads        string                        // action in the account's audit log
 	waits        bool                          // waits for an open page, so it does not use one of the account's slots
-	handler      func(*call) (any, error)      // returns the response, which is sent as JSON with the call's status
+	handler      func(*call) (any, error)      // returns the response, which is sent as JSON
 	raw          http.HandlerFunc              // instead of handler, for callers that are not installs
 }
 

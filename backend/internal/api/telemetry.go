@@ -67,7 +67,7 @@ func (a *API) uploadTelemetry(c *call) (any, error) {
 	if wait := a.events.TakeN(a.ClientIP(c.Request), len(batch.Records)); wait > 0 {
 		return nil, tooMany(wait)
 	}
-	if batch.Dropped > 0 { // the statistics are missing these events
+	if batch.Dropped > 0 { // the statistics lack these events
 		a.Log.InfoContext(c.Context(), "install dropped events before sending them", "events", batch.Dropped)
 	}
 	done, err := a.Telemetry.Ingest(c.Context(), install, batch.Records)

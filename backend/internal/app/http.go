@@ -94,7 +94,7 @@ func textOnly(next http.Handler) http.Handler {
 // over the limit.
 func (a *App) limitRequests(next http.Handler, refused map[string]http.HandlerFunc) http.Handler {
 	inProgress := limit.NewSlots(limit.Bounds{Running: math.MaxInt, RunningEach: a.limits.RequestsPerAddress})
-	full := rate.Sometimes{First: 1, Interval: time.Minute} // limits the log
+	full := rate.Sometimes{First: 1, Interval: time.Minute} // limits logging
 	refusals := http.NewServeMux()
 	for path, refuse := range refused {
 		refusals.HandleFunc(path, refuse)

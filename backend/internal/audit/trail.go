@@ -38,8 +38,8 @@ func AnybodysTrail() []TrailAction {
 }
 
 // TrailRef hashes a value that a line refers to. kind separates the hashes of equal texts of different kinds, such as
-// an address and an account. A reader of the database cannot recover values that are no longer stored. Values still
-// stored in other tables can be matched with lines by their times.
+// an address and an account. A reader of the database cannot recover values that are no longer stored. Values that
+// other tables still contain can be matched with lines by time.
 type TrailRef func(kind, value string) string
 
 // NewTrailRef returns a TrailRef that uses the backend's keyed hash. It returns "" for an empty value.

@@ -187,7 +187,7 @@ func (s scale) times() string {
 func Ticks(most int64) []int64 {
 	step := int64(1)
 	for i := 0; (most-1)/step >= 5 && step < math.MaxInt64/10; i++ {
-		if i%3 == 1 { // the steps are 1, 2, 5, 10, 20, ...; the one from 2 to 5 does not double
+		if i%3 == 1 { // the steps are 1, 2, 5, 10, 20, ...
 			step = step / 2 * 5
 		} else {
 			step *= 2

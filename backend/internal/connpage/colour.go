@@ -24,7 +24,7 @@ func (c rgb) String() string { return fmt.Sprintf("#%06x", uint32(c)) }
 // the theme's surface. The text on the accent has the most readable colour. Every accent is therefore readable in
 // both themes.
 func colours(accent string) string {
-	if !IsColour(accent) { // stored pages were validated; a Page created in code may not be
+	if !IsColour(accent) { // stored pages were validated, but a Page created in code may have any accent
 		accent = defaultAccent
 	}
 	n, _ := strconv.ParseUint(accent[1:], 16, 24) // the form allows only hexadecimal digits

@@ -119,7 +119,7 @@ func cleanCapabilities(c *Change) error {
 		}
 		seen[id] = true
 	}
-	own := []string{} // without duplicates, in the guide's order
+	own := []string{} // IDs without duplicates, in the guide's order
 	for _, id := range known {
 		if seen[id] {
 			own = append(own, id)

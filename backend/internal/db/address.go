@@ -88,7 +88,7 @@ func checkSessions(ctx context.Context, db *sql.DB) error {
 	defer cancel()
 	after, err := sessionOf(short, first)
 	switch {
-	case errors.Is(err, context.DeadlineExceeded): // a pool of one connection
+	case errors.Is(err, context.DeadlineExceeded): // the pool has a single connection
 		return errShared
 	case err != nil:
 		return err

@@ -102,7 +102,7 @@ func open(database string, observe observer) (*DB, error) {
 	if isPostgres(database) {
 		db, err := openPostgres(database, serverSettings, observe)
 		if err != nil {
-			return nil, errors.New("open PostgreSQL: cannot parse the database URL") // omits err, which may contain a password
+			return nil, errors.New("open PostgreSQL: cannot parse the database URL") // omit err, which may contain a password
 		}
 		db.SetMaxOpenConns(maxConns)
 		db.SetMaxIdleConns(maxConns)

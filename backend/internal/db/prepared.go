@@ -15,7 +15,7 @@ func (d *DB) QueryPrepared(ctx context.Context, query string, args ...any) *sql.
 		if err != nil {
 			return d.reads.QueryRowContext(ctx, query, args...) // this call returns the error
 		}
-		if stmt, ok = d.prepared.LoadOrStore(query, fresh); ok { // another goroutine was faster
+		if stmt, ok = d.prepared.LoadOrStore(query, fresh); ok { // another goroutine stored the statement first
 			defer fresh.Close()
 		}
 	}

@@ -123,7 +123,7 @@ func isUnavailable(err error) bool {
 		return false
 	case isOutage(err), isLockTimeout(err), isAny(err, context.DeadlineExceeded, errUnknownOutcome, errRolledBack):
 		return true
-	case errors.As(err, &pg): // insufficient resources, system error, operator intervention
+	case errors.As(err, &pg): // classes: insufficient resources, system error, operator intervention
 		return strings.HasPrefix(pg.Code, "53") || strings.HasPrefix(pg.Code, "58") || strings.HasPrefix(pg.Code, "57")
 	case errors.As(err, &lite):
 		switch lite.Code() & 0xff {

@@ -127,7 +127,7 @@ func (c *call) reserve(ctx context.Context, input, output int64) (int64, error) 
 		return output, err
 	}
 	covered := min(prices.Affords(int64(none.Available), input), output)
-	coveredLater := prices.Affords(int64(none.Available+none.Held), input) // once the calls in flight have ended
+	coveredLater := prices.Affords(int64(none.Available+none.Held), input) // the tokens covered after the calls in flight
 	switch {
 	case c.request.Output == 0 && covered < minShrunk && coveredLater >= minShrunk:
 		return 0, &credit.Reserved{Needed: credit.Amount(prices.Bound(input, minShrunk)), Available: none.Available,
@@ -198,7 +198,7 @@ func (c *call) row(outcome string) credit.Call {
 
 // finish charges the usage or releases the hold, and counts the call.
 func (c *call) finish(ctx context.Context, r result) {
-	c.s.forget(c) // the lease of its hold lasts longer than a settlement takes
+	c.s.forget(c) // the lease lasts longer than the settlement
 	ctx, cancel := settleContext(ctx)
 	defer cancel()
 	row := c.row(r.outcome)

@@ -318,7 +318,7 @@ func (l *LocalServers) models(ctx context.Context, who Caller) (list []*Model, e
 		p := &Provider{ID: s.ID, Name: s.ID, Local: true, added: true, keyed: s.Keyed, base: s.BaseURL,
 			header: "Authorization", prefix: "Bearer "}
 		for _, name := range s.Models {
-			if !askable(s.ID, name) { // stored by a check of an older version
+			if !askable(s.ID, name) { // an older version stored it
 				continue
 			}
 			list = append(list, &Model{ID: s.ID + "/" + name, Name: name, Description: "On your own server.", Provider: p,

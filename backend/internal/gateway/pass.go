@@ -107,7 +107,7 @@ func (t *transfer) run(ctx, upstream context.Context) error {
 		first = t.s.Limits.FirstByte
 	}
 	t.timer = time.AfterFunc(first, func() { t.cancel(errFirstByte) })
-	defer func() { t.timer.Stop() }() // the timer in use at that time
+	defer func() { t.timer.Stop() }() // stop the timer in use at that time
 	response, err := t.send(upstream)
 	if err != nil {
 		return t.failUnanswered(ctx, upstream, err)

@@ -88,7 +88,7 @@ func Write(w http.ResponseWriter, log *slog.Logger, status int, v any) {
 // authorises the caller.
 func AllowAnyOrigin(w http.ResponseWriter) {
 	w.Header().Set("Access-Control-Allow-Origin", "*")
-	w.Header().Set("Cross-Origin-Resource-Policy", "cross-origin") // apps are served from other sites
+	w.Header().Set("Cross-Origin-Resource-Policy", "cross-origin") // allows apps on other sites
 	w.Header().Set("Access-Control-Expose-Headers", "Retry-After")
 }
 

@@ -158,7 +158,7 @@ func (s *Service) redeem(ctx context.Context, hash string, expires, now time.Tim
 	s.forget(hash)
 	s.log.InfoContext(ctx, "link created", "account", link.AccountID, "link", link.ID)
 	if s.Made != nil {
-		s.Made(link) // even if the caller has disconnected, so that the account holder is informed
+		s.Made(link) // call this even if the caller has disconnected, so that the account holder is informed
 	}
 	return Poll{Token: &Token{AuthToken: token, Principal: Principal{
 		AccountID: link.AccountID, LinkID: link.ID, Tier: TierFreeAccount, LinkedAt: link.LinkedAt,

@@ -30,7 +30,7 @@ func (s *Sender) compose(m Message) (*gomail.Msg, error) {
 	msg.Subject(m.Subject)
 	msg.SetDate()
 	msg.SetMessageID()
-	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no automatic replies
+	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: prevents automatic replies
 	msg.SetBodyString(gomail.TypeTextPlain, m.plain())
 	var html strings.Builder
 	if err := page.Execute(&html, m); err != nil {

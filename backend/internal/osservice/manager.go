@@ -92,7 +92,7 @@ func detect(platform, root string) (manager, error) {
 	if _, err := os.Stat(filepath.Join(root, sign)); err != nil {
 		ok = false
 	}
-	if m.system == "SysV init" { // kardianos/service's fallback
+	if m.system == "SysV init" { // kardianos/service falls back to SysV init
 		first, _ := os.ReadFile(filepath.Join(root, "proc/1/comm"))
 		_, err := exec.LookPath("service")
 		ok = ok && err == nil && string(first) == "init\n"

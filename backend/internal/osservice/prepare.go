@@ -56,7 +56,7 @@ func userCommands(s spec, goos string, look func(string) (string, error)) ([][]s
 		return [][]string{{"useradd", "--system", "--user-group", "--no-create-home", "--home-dir", s.Data,
 			"--shell", "/usr/sbin/nologin", s.User}}, nil
 	}
-	if _, err := look("adduser"); err == nil { // BusyBox
+	if _, err := look("adduser"); err == nil { // BusyBox has adduser
 		return [][]string{{"addgroup", "-S", s.User},
 			{"adduser", "-S", "-D", "-H", "-h", s.Data, "-s", "/sbin/nologin", "-G", s.User, s.User}}, nil
 	}
@@ -120,7 +120,7 @@ func ensureData(dir string, u *user.User) (created []string, err error) {
 
 // write creates a file that other users can never read, not even for a moment.
 func write(path string, data []byte, u *user.User, mode os.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // creates the file with mode 0600
 	if err != nil {
 		return err
 	}

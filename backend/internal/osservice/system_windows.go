@@ -59,7 +59,7 @@ func finish(s spec, created []string) error {
 			rights = "(OI)(CI)M"
 		}
 		args := []string{path, "/inheritance:r", "/grant:r", s.User + ":" + rights}
-		for _, sid := range []string{"*S-1-5-18", "*S-1-5-32-544"} { // the system, administrators
+		for _, sid := range []string{"*S-1-5-18", "*S-1-5-32-544"} { // SIDs of the system and of administrators
 			args = append(args, "/grant:r", sid+":"+rights[:len(rights)-1]+"F")
 		}
 		icacls := filepath.Join(os.Getenv("SystemRoot"), "System32", "icacls.exe")

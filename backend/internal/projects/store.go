@@ -62,7 +62,7 @@ func (s *Store) ProjectID(ctx context.Context, accountID, id string) (string, er
 	return resolveProject(ctx, s, accountID, id)
 }
 
-// Projects lists an account's projects by ID, or only the project id if id is not empty. It reads only
+// Projects lists an account's projects, ordered by ID. If id is not empty, it lists only that project. It reads only
 // the sessions that have not expired, and one index entry for the latest activity.
 func (s *Store) Projects(ctx context.Context, accountID, id string, now time.Time) ([]Project, error) {
 	one, args := "", []any{accountID, db.ToMS(now)}

@@ -29,7 +29,7 @@ func (s *Store) AddProjectKey(ctx context.Context, k StoredKey, limit int, e aud
 		if n >= limit {
 			return ErrTooManyKeys
 		}
-		k := k // the transaction may run again
+		k := k // copied because the transaction may run again
 		k.Project = id
 		// The entry gets a new ID, so that it sorts after the entry for the project's creation.
 		return insertKey(ctx, tx, k, audit.New(e.At, e.AccountID, e.Actor, e.Action, id, e.Summary))

@@ -49,7 +49,7 @@ func (s *Store) MergeProjects(ctx context.Context, accountID, src, dst string, e
 		if err := deleteProject(ctx, tx, accountID, from); err != nil {
 			return err
 		}
-		e := e // the transaction may run again
+		e := e // copied because the transaction may run again
 		e.Project = into
 		return db.ExecAll(ctx, tx, "insert alias",
 			db.Stmt(`INSERT INTO project_aliases (account_id, alias, app_id, created_at) VALUES ($1, $2, $3, $4)`,

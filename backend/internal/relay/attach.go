@@ -127,7 +127,7 @@ func (h *Hub) attach(
 		return false
 	}
 	c.session = s
-	h.wait(s.rates, c.sender()) // attaching and leaving append rows too
+	h.wait(s.rates, c.sender()) // wait, because attaching and leaving append rows too
 	ctx := context.Background() // the store has its own timeouts, and the writer runs until the end
 	stored, err := s.attach(ctx, c)
 	if err != nil {

@@ -41,7 +41,7 @@ func (s *liveSession) handleApp(ctx context.Context, c *conn, f glasses.Frame, r
 	}
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	_ = s.Perform(ctx, c, s.Broker.FromApp(s.hub.Now(), s.player(), f, raw)) // SendCommand does not fail
+	_ = s.Perform(ctx, c, s.Broker.FromApp(s.hub.Now(), s.player(), f, raw)) // SendCommand never fails
 }
 
 func (s *liveSession) handlePage(ctx context.Context, c *conn, f glasses.Frame, m host.Message) {
@@ -58,7 +58,7 @@ func (s *liveSession) handlePage(ctx context.Context, c *conn, f glasses.Frame, 
 	raw := bytes.Clone(m.Data)
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	_ = s.FromGlasses(ctx, c, c.ID, player, f, raw) // the page has been told the reason
+	_ = s.FromGlasses(ctx, c, c.ID, player, f, raw) // FromGlasses reports a failure to the page
 }
 
 // handleBinary handles a binary frame from a page: part of a stream, or the media of the result that follows. It does

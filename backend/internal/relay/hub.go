@@ -217,7 +217,7 @@ func (h *Hub) hold(sessionID string) (*liveSession, bool) {
 	}
 	s := h.live[sessionID]
 	if s == nil {
-		s = newLiveSession(h, strings.Clone(sessionID)) // a clone, because id may be part of a larger request
+		s = newLiveSession(h, strings.Clone(sessionID)) // cloned because id may be part of a larger request
 		h.restoreRates(s)
 		h.live[sessionID] = s
 	}

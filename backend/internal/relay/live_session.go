@@ -95,7 +95,7 @@ func (s *liveSession) attach(ctx context.Context, c *conn) (sessions.Session, er
 		s.Attach(ctx, c)
 		s.sendPeers()
 	}
-	owner := stored.Owner // without the rest of stored
+	owner := stored.Owner // copied so that the rest of stored can be freed
 	s.owner.Store(&owner)
 	if s.hub.endings.Load() != endings {
 		s.hub.markDue(s) // Ended may have run before this peer attached
@@ -142,7 +142,7 @@ func (s *liveSession) load(ctx context.Context, stored sessions.Session) error {
 		s.state = shared(memory.State)
 	case stored.LastSeq == 0: // no rows yet
 		s.isSaved = false
-	default: // rows from a version that stored no state
+	default: // a version that stored no state wrote the rows
 		state, err := s.hub.stateFromRows(ctx, stored)
 		if err != nil {
 			return fmt.Errorf("read events to compute the session state: %w", err)
@@ -253,7 +253,7 @@ func (s *liveSession) glassesForApp() glasses.AppState {
 func (s *liveSession) handOver(left *conn) {
 	next := s.active.Load()
 	if next == nil {
-		return // announcePage fails the commands
+		return // announcePage will fail the commands
 	}
 	for _, frame := range s.Broker.HandOver(s.hub.Now(), left.ID, next.ID) {
 		next.SendText(frame)

@@ -68,7 +68,7 @@ func (h *Hub) commit(ctx context.Context, batch []entry) {
 	}
 	if len(rows) > 0 {
 		switch err := h.appendRows(ctx, rows); {
-		case errors.Is(err, sessions.ErrUnavailable): // no row caused this, and the hub is closing
+		case errors.Is(err, sessions.ErrUnavailable): // the store is unavailable, and the hub is closing
 			h.giveUp(ctx, batch, err)
 			return
 		case err != nil:

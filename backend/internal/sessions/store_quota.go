@@ -149,7 +149,7 @@ func trimOldestSession(ctx context.Context, tx *sql.Tx, accountID string, limit 
 		return false, db.ReplaceNoRows(err, nil)
 	}
 	l, err := lockLog(ctx, tx, id)
-	if errors.Is(err, ErrNotFound) { // deleted since the query
+	if errors.Is(err, ErrNotFound) { // the session was deleted after the query
 		return true, nil
 	}
 	if err != nil {
@@ -251,7 +251,7 @@ func (s *Store) sweepLog(ctx context.Context, id string, idle time.Time) error {
 			return err
 		}
 		if finished = l.closed || active < db.ToMS(idle); !finished {
-			return nil // the session has just been used
+			return nil // the session was used in the meantime
 		}
 		return emptyLog(ctx, tx, id, l)
 	})

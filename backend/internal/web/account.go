@@ -130,7 +130,7 @@ func (w *Web) tooMany(c *call, f accountForm) error {
 // proof that replaces the password.
 func (w *Web) enter(c *call, owner account.Account, next, method string) error {
 	err := w.openSession(c, owner, method)
-	if errors.Is(err, account.ErrBadCredentials) { // the password has changed since it was checked
+	if errors.Is(err, account.ErrBadCredentials) { // the password was changed after the check
 		w.newVisitor(c)
 		return c.redirect(withNext("/signin", next))
 	}

@@ -145,7 +145,7 @@ func isCodeGone(err error) bool {
 	return isAny(err, []error{link.ErrUnknown, link.ErrExpired, link.ErrDenied, link.ErrNotPending})
 }
 
-// countWrong counts a code that needs no lookup as a wrong one.
+// countWrong counts a code as wrong without looking it up.
 func (w *Web) countWrong(c *call) {
 	ip := w.ClientIP(c.Request)
 	if w.codes.Spent(ip) {
@@ -232,7 +232,7 @@ func (w *Web) decide(c *call, done string, act func(code string) error) error {
 	}
 	err := act(code)
 	if isCodeGone(err) {
-		_, cause := w.Links.View(w.caller(c), code) // returns the reason
+		_, cause := w.Links.View(w.caller(c), code) // View returns the reason
 		return w.noCode(c, code, cause)
 	}
 	if err != nil {

@@ -20,7 +20,7 @@ func (w *Web) analyticsFile(c *call) error {
 	}
 	list := c.URL.Query().Get("list")
 	rows := analyticsRows(report, list, filter.On())
-	if rows == nil || filter.Refused { // unlike a page, a file cannot explain that it is not filtered
+	if rows == nil || filter.Refused { // unlike a page, a file cannot show that it is not filtered
 		return errNotFound
 	}
 	c.rw.Header().Set("Content-Type", "text/csv; charset=utf-8")

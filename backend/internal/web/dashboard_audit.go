@@ -90,7 +90,7 @@ var grantLabels = func() *strings.Replacer {
 	for _, f := range grants.Fields() {
 		pairs = append(pairs, string(grants.Assistant)+"."+f, settingNames[f])
 	}
-	for _, l := range slices.Backward(levelNames) { // read_write starts with read
+	for _, l := range slices.Backward(levelNames) { // reversed because read_write starts with read
 		pairs = append(pairs, string(l.Level), l.Label)
 	}
 	return strings.NewReplacer(pairs...)

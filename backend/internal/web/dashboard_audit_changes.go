@@ -30,7 +30,7 @@ func changesOf(e audit.Entry) []valueChange {
 		before, after, isChange := strings.Cut(part, arrow)
 		name, before, isNamed := strings.Cut(before, ": ")
 		if !isChange || !isNamed {
-			return nil // the texts of other entries are sentences
+			return nil // summaries of other entries are sentences
 		}
 		changes = append(changes, valueChange{capital(name), clipValue(before), clipValue(after)})
 	}

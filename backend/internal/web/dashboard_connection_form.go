@@ -205,7 +205,7 @@ func inputOf(field string) string {
 	if m == nil {
 		return field
 	}
-	i, _ := strconv.Atoi(m[2]) // the pattern allows only a few digits
+	i, _ := strconv.Atoi(m[2]) // the pattern limits the number of digits
 	if m[1] == "toggles" {
 		return rowID("toggle-"+m[3], i)
 	}

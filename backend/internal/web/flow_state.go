@@ -14,7 +14,7 @@ import (
 // another browser.
 const (
 	flowOIDC    = "oidc"    // the attempt at a sign-in provider
-	flowWelcome = "welcome" // the identity named by a provider, until the privacy policy is accepted
+	flowWelcome = "welcome" // the identity reported by a provider, until the user accepts the privacy policy
 	flowPasskey = "passkey" // the challenge for a passkey
 	flowProof   = "proof"   // the challenge for a passkey that proves an action
 	flowReset   = "reset"   // the token of a password link, to keep it out of the address bar

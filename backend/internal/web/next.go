@@ -19,7 +19,7 @@ func localPath(next string) string {
 	next = sitePath(next)
 	u, err := url.Parse(next)
 	if err != nil || slices.Contains([]string{"/signin", "/signup", "/signout"}, u.Path) {
-		return "/" // would redirect in a loop
+		return "/" // this path would redirect in a loop
 	}
 	return next
 }

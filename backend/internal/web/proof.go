@@ -185,7 +185,7 @@ func actionOf(c *call) string {
 
 // actionFields returns the fields of the posted form without tokens and proofs.
 func actionFields(c *call) url.Values {
-	c.PostFormValue(csrfField) // parses the form
+	c.PostFormValue(csrfField) // this call parses the form
 	fields := maps.Clone(c.PostForm)
 	for _, name := range []string{csrfField, seenField, passwordField, credentialField, proofField} {
 		delete(fields, name)

@@ -118,7 +118,7 @@ func (p settingsPage) Current(id string) struct{ ID, Error string } {
 
 func (w *Web) settings(c *call) error {
 	p := settingsPage{Done: c.notice()}
-	if entered := c.URL.Query().Get("new-email"); isPlausibleEmail(entered) { // entered before the user signed in again
+	if entered := c.URL.Query().Get("new-email"); isPlausibleEmail(entered) { // entered before signing in again
 		p.NewEmail = entered
 	}
 	return w.showSettings(c, p)

@@ -156,7 +156,7 @@ func (w *Web) acceptWelcome(c *call) error {
 		return w.showWelcome(c, f)
 	}
 	owner, err := w.Accounts.SignUpWith(c.Context(), who.Identity)
-	if errors.Is(err, account.ErrIdentityTaken) { // another tab was faster
+	if errors.Is(err, account.ErrIdentityTaken) { // another tab linked the identity first
 		owner, err = w.Accounts.SignInWith(c.Context(), who.Identity)
 	}
 	w.endFlow(c, flowWelcome)

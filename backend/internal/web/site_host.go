@@ -38,7 +38,7 @@ func (w *Web) mountSiteHost(mux *http.ServeMux) {
 	mux.HandleFunc("GET /stay", func(rw http.ResponseWriter, r *http.Request) {
 		setHeaders(rw.Header())
 		c := &call{Request: r, rw: rw}
-		if r.Header.Get("Sec-Fetch-Site") != "cross-site" { // no other site may keep browsers here
+		if r.Header.Get("Sec-Fetch-Site") != "cross-site" { // other sites must not keep browsers here
 			w.setCookie(c, staySuffix, "1", stayLife)
 		}
 		_ = c.redirect(sitePath(r.URL.Query().Get("next"))) // never fails
@@ -50,8 +50,8 @@ func (w *Web) isSiteHost(c *call) bool {
 	return !w.Embedded || w.siteHost == "" || c.Host == w.siteHost
 }
 
-// worksHere reports whether a passkey works at the site's host. In an embedded backend, passkeys from before hosts were
-// stored were added at localhost.
+// worksHere reports whether a passkey works at the site's host. In an embedded backend, a passkey without a stored
+// host was added at localhost.
 func (w *Web) worksHere(k passkey.Passkey) bool {
 	host := k.Host
 	if host == "" && w.Embedded {

@@ -75,5 +75,5 @@ func (s assetSet) program() *programURLs {
 // gunzip unpacks an embedded file that was compressed by `make wasm`.
 func gunzip(packed io.Reader) []byte {
 	body := must(io.ReadAll(must(gzip.NewReader(packed)))) // #nosec G110 -- our own file
-	return slices.Clone(body)                              // without spare capacity, because the file is kept
+	return slices.Clone(body)                              // removes spare capacity, because the file is kept
 }

@@ -241,7 +241,7 @@ func (f jsonFile) remove(data []byte) ([]byte, error) {
 		return data, err
 	}
 	members, removed := d.servers.Members, d.servers.Members[i]
-	kept := slices.Concat(removed.Name.BeforeExtra, removed.Value.AfterExtra) // comments around the entry
+	kept := slices.Concat(removed.Name.BeforeExtra, removed.Value.AfterExtra) // keep the comments around the entry
 	last := i == len(members)-1
 	next := &d.servers.AfterExtra
 	if !last {

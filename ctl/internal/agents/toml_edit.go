@@ -121,7 +121,7 @@ func (f tomlFile) update(data []byte, table []statement, p Program, newline stri
 		return nil, err
 	}
 	var edits []edit
-	at := lineEnd(data, table[i].end) // new keys are inserted below the header
+	at := lineEnd(data, table[i].end) // insert new keys below the header
 	set := func(key, value string, same bool) {
 		switch s, ok := direct(table, key); {
 		case ok && !same:

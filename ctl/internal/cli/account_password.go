@@ -102,7 +102,7 @@ func chooseAccount(ctx context.Context, c *client.Client, email string) (*client
 		}
 	}
 	if err == nil && email != "" {
-		list, err = c.LocalAccounts(ctx, "") // the addresses to choose from
+		list, err = c.LocalAccounts(ctx, "") // list the addresses to choose from
 	}
 	if err != nil {
 		return nil, err

@@ -186,7 +186,7 @@ func (b *benchRun) withPerson(ctx context.Context, limit time.Duration, step fun
 		return skippedNoTerminal
 	}
 	select {
-	case <-b.lines: // discard a line that was typed earlier
+	case <-b.lines: // discard a line typed earlier
 	default:
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)

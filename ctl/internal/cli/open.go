@@ -89,7 +89,7 @@ func (a *app) show(ctx context.Context, url string) error {
 // pageOfBackend returns the address of a page of the caller's backend. The embedded backend serves pages only while it
 // runs.
 func pageOfBackend(ctx context.Context, c *client.Client, page string) (string, error) {
-	if _, err := c.Whoami(ctx, true); err != nil { // starts the embedded backend if this machine is linked to it
+	if _, err := c.Whoami(ctx, true); err != nil { // this call starts the embedded backend if this machine is linked to it
 		return "", err
 	}
 	s, err := c.Status(ctx)

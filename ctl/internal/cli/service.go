@@ -223,7 +223,7 @@ func (a *app) endManaged(ctx context.Context, d dialer.Daemon) error {
 	}
 	by, err := a.askServed(ctx)
 	if err != nil || by == nil || !by.Managed {
-		return nil // no daemon is known to run under a service manager, so there is none to replace
+		return nil // no daemon is known to run under a service manager
 	}
 	if err := a.replace(ctx); err != nil {
 		return nil

@@ -183,7 +183,7 @@ func (a *app) endLink(ctx context.Context) (string, error) {
 		case problem.CodeOf(err) == problem.CodeProtocolMismatch: // the daemon is newer
 			return "", err
 		default:
-			return link, nil // the report states if the outcome is unknown
+			return link, nil // the report mentions an unknown outcome
 		}
 		if try == maxReplacements {
 			return "", err

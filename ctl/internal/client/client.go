@@ -259,6 +259,6 @@ func (c *Client) serveIO() {
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		c.caller.ClientIO, c.endIO = token, cancel
-		c.servingIO.Go(func() { _ = clientio.Serve(ctx, conn) }) // the calls report errors of the connection
+		c.servingIO.Go(func() { _ = clientio.Serve(ctx, conn) }) // the calls themselves report connection errors
 	})
 }

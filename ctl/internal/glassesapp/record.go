@@ -22,7 +22,7 @@ type Record struct {
 	DeviceModel string `json:"deviceModel"`
 	Carrier     string `json:"carrier"` // e.g. bluez
 	Name        string `json:"name,omitempty"`
-	// Firmware is what each link reported about itself, by key; links that reported nothing are omitted.
+	// Firmware holds what each link reported about itself, by key. It omits links that reported nothing.
 	Firmware map[string]string `json:"firmware"`
 	Service  string            `json:"service"` // version of this service
 	System   string            `json:"system"`  // operating system and architecture, e.g. linux/amd64

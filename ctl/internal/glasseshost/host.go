@@ -86,7 +86,7 @@ func Listen(ctx context.Context, address string, model glasses.DeviceModel) (*Ho
 	return h, nil
 }
 
-// Close ends all connections. The context of Listen must have ended.
+// Close ends all connections. Cancel the context of Listen first.
 func (h *Host) Close() {
 	_ = h.server.Close()
 	h.serving.Wait()
@@ -96,7 +96,7 @@ func (h *Host) Close() {
 func (h *Host) attach(rw http.ResponseWriter, r *http.Request) {
 	h.serving.Add(1)
 	defer h.serving.Done()
-	ws, err := websocket.Accept(rw, r, &websocket.AcceptOptions{InsecureSkipVerify: true}) // a phone has another origin
+	ws, err := websocket.Accept(rw, r, &websocket.AcceptOptions{InsecureSkipVerify: true}) // phones have another origin
 	if err != nil {
 		return
 	}

@@ -64,7 +64,7 @@ func isOurs(name string, e fs.DirEntry) bool {
 		return isRegular
 	case !files().MatchString(name):
 		return false
-	case strings.HasPrefix(name, "run/"): // sockets, whose type differs by system
+	case strings.HasPrefix(name, "run/"): // sockets have different types on different systems
 		return e.Type()&fs.ModeSymlink == 0
 	case strings.HasPrefix(name, "glasses.uncleared/"):
 		info, err := e.Info()

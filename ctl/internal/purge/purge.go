@@ -101,7 +101,7 @@ func scan(root *os.Root, folder string) (own, others []string, err error) {
 			own = append(own, name)
 		default:
 			files, kept, err := scan(root, name)
-			if errors.Is(err, fs.ErrNotExist) { // deleted in the meantime
+			if errors.Is(err, fs.ErrNotExist) { // the entry was deleted in the meantime
 				continue
 			}
 			if err != nil {

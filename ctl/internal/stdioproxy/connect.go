@@ -163,7 +163,7 @@ func (p *Proxy) resend(pause time.Duration, messages []message) {
 		switch {
 		case first && answered:
 			continue
-		case first && again: // the handshake sends it
+		case first && again: // the handshake already sends this message
 			p.resendInitialize()
 			continue
 		}
@@ -187,7 +187,7 @@ func (p *Proxy) resendInitialize() {
 // withdrawInitialize removes the pending initialize and returns it with the failure to connect. It returns nil if
 // there is none or a daemon has received it.
 func (p *Proxy) withdrawInitialize() (line []byte, failure *problem.Error) {
-	p.connecting.Lock() // prevents another goroutine from sending it
+	p.connecting.Lock() // prevents another goroutine from sending the line
 	defer p.connecting.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -58,8 +58,7 @@ func (t *Terminal) Glasses(list []Glasses, looked bool, now time.Time) {
 	}
 }
 
-// inRange describes which parts of a pair were found. The list contains a pair without any part in range if it
-// is remembered.
+// inRange describes which parts of a pair are in range. A remembered pair is listed even if no part is in range.
 func inRange(g Glasses) Cell {
 	switch {
 	case g.Session != "":

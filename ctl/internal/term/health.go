@@ -48,7 +48,7 @@ func (t *Terminal) Checks(list []Check) {
 // lowered returns a sentence with a lower-case first letter, for use after a colon.
 func lowered(s string) string {
 	first, size := utf8.DecodeRuneInString(s)
-	if second, _ := utf8.DecodeRuneInString(s[size:]); unicode.IsLower(second) { // not the name of a variable
+	if second, _ := utf8.DecodeRuneInString(s[size:]); unicode.IsLower(second) { // the word is not the name of a variable
 		first = unicode.ToLower(first)
 	}
 	return string(first) + strings.TrimSuffix(s[size:], ".")

@@ -58,7 +58,7 @@ func (t *Terminal) prompt(ctx context.Context, file *os.File, text string) (stri
 		return "", ctx.Err()
 	case a := <-answered:
 		if a.err != nil {
-			fmt.Fprintln(t.Err) // Ctrl-D leaves the cursor after the question
+			fmt.Fprintln(t.Err) // after Ctrl-D, the cursor is still on the line of the question
 		}
 		return a.line, a.err
 	}

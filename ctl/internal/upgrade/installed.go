@@ -97,7 +97,7 @@ func (i Installed) Command(version string) (command, download string) {
 	case "archive":
 		return "", archive
 	case "script":
-		if buildinfo.ReleaseURL == "" { // install.sh does not contain an address either
+		if buildinfo.ReleaseURL == "" { // install.sh contains no address either
 			return i.Upgrade + " --from " + archive, archive
 		}
 		return i.Upgrade, "install.sh"

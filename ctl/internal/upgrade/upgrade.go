@@ -152,7 +152,7 @@ func versionOf(name string) (version string, ok bool) {
 	if isTar == isZip {
 		return "", false
 	}
-	for range 2 { // the architecture, then the operating system
+	for range 2 { // remove the architecture, then the operating system
 		n := strings.LastIndexByte(base, '-')
 		if n < 0 {
 			return "", false
@@ -160,7 +160,7 @@ func versionOf(name string) (version string, ok bool) {
 		base = base[:n]
 	}
 	_, ok = buildinfo.Compare(base, base)
-	isPlain := !strings.ContainsFunc(base, func(r rune) bool { // the version is printed
+	isPlain := !strings.ContainsFunc(base, func(r rune) bool { // accept only plain text, because the version is printed
 		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && !strings.ContainsRune(".-+", r)
 	})
 	return base, ok && isPlain && len(base) <= maxVersionLength

@@ -144,7 +144,7 @@ func (a *app) handle(ctx context.Context, ws *websocket.Conn, f frame) error {
 		if isReachable(p.State) {
 			return a.show(ctx, ws)
 		}
-	case "device": // another model with a clear panel
+	case "device": // the model changed, and its panel is clear
 		return a.show(ctx, ws)
 	case "input":
 		if p.Kind != "tap" || a.seen[f.ID] {

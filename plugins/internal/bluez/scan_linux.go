@@ -58,7 +58,7 @@ func (r *Radio) discover(ctx context.Context, visit func(sighting) bool) error {
 	if err := r.watch(ctx, w, changesBelow(bluezPath), existenceOf(bluezPath+"/")); err != nil {
 		return err
 	}
-	_, all, err := r.adapters(ctx) // objects from before the watch began
+	_, all, err := r.adapters(ctx) // lists the objects from before the watch began
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (r *Radio) discoverWith(ctx context.Context, s *scan, scanning map[dbus.Obj
 	if _, err := r.usable(ctx); err != nil {
 		return err
 	}
-	return failure // nil if an adapter was switched on meanwhile
+	return failure // nil if an adapter was switched on in the meantime
 }
 
 // startDiscovery starts BlueZ's discovery on an adapter, or joins another scan of this radio.
@@ -136,7 +136,7 @@ func (r *Radio) startDiscovery(ctx context.Context, adapter dbus.ObjectPath) err
 }
 
 func (r *Radio) stopDiscovery(ctx context.Context, adapter dbus.ObjectPath) {
-	_ = r.discovery.acquire(context.Background()) // held only for two calls, which have a time limit
+	_ = r.discovery.acquire(context.Background()) // held only for two calls with a time limit
 	defer r.discovery.release()
 	r.discovering[adapter]--
 	if r.discovering[adapter] == 0 {

@@ -28,7 +28,7 @@ func (c change) became(property string, want bool) bool {
 type watch struct {
 	path    dbus.ObjectPath
 	changed func(change)
-	gone    func(reason string) // BlueZ or the bus has ended
+	gone    func(reason string) // called when BlueZ or the bus has ended
 	conn    *Conn               // the connection that the watch belongs to, or nil
 
 	rules [][]dbus.MatchOption // guarded by the radio

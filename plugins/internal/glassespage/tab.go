@@ -41,7 +41,7 @@ func (t *tab) send(m message) {
 	select {
 	case t.out <- m:
 	default:
-		_ = t.ws.CloseNow() // ends its reader
+		_ = t.ws.CloseNow() // makes the reader return
 	}
 }
 

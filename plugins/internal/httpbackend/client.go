@@ -167,7 +167,7 @@ func build(ctx context.Context, base string, r request) (*http.Request, error) {
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "service/"+buildinfo.Version)
-	if r.route.Caller == backendapi.Install { // no other headers about the requester
+	if r.route.Caller == backendapi.Install { // send no other headers about the requester
 		req.Header.Set(backendapi.HeaderInstallID, r.target.GetInstallId())
 	} else {
 		credential(req.Header, r.target)

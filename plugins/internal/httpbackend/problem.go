@@ -106,7 +106,7 @@ func refusal(resp *http.Response, body []byte, isPoll bool) error {
 	if p.Code == problem.CodeAuthRequired {
 		switch err := backendapi.Check(&b.DeviceCode); {
 		case err == nil:
-			p.DeviceCode, _ = json.Marshal(b.DeviceCode) // cannot fail: texts and integers
+			p.DeviceCode, _ = json.Marshal(b.DeviceCode) // never fails, because it contains only texts and integers
 		case !errors.Is(err, backendapi.ErrMissing):
 			return malformed(st, err.Error())
 		}

@@ -142,7 +142,7 @@ func (a *Answer) event(text []byte) bool {
 	case Messages:
 		a.Ended = a.Ended || e.kind == "message_stop"
 		a.Final = a.Final || a.Seen && e.kind == "message_delta"
-	case Chat: // its stream ends with done
+	case Chat: // a stream of this interface ends with done
 	}
 	a.fail(e, data)
 	return !a.Failed && (a.keepsAll || !e.nothing || e.usage == nil)

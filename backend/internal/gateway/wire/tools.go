@@ -147,7 +147,7 @@ func (t *toolCalls) add(index int, name, arguments string) {
 	if len(c.Name) <= maxToolName {
 		c.Name += name
 	}
-	if len(c.Arguments) <= maxToolArguments { // longer arguments are refused, so further parts are not needed
+	if len(c.Arguments) <= maxToolArguments { // longer arguments are refused, so ignore further parts
 		c.Arguments += arguments
 	}
 }

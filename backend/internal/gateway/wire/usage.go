@@ -42,7 +42,7 @@ func (r *Receipt) report(api API, v jsontext.Value, most int64) {
 		return
 	}
 	if c.in < 0 || c.out < 0 {
-		return // incomplete, as in the opening event of some providers
+		return // the report is incomplete, as in the opening event of some providers
 	}
 	u := Usage{In: c.in, Cached: max(0, c.cached), Out: c.out}
 	if u.Cached > u.In {

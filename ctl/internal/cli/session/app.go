@@ -83,7 +83,7 @@ func (c *child) end() {
 		case <-timer.C:
 		}
 		procgroup.Kill(c.cmd)
-		left.killAfter(late) // done waits for the end of the app's output, which stray processes may hold open
+		left.killAfter(late) // done waits for the app's output to end, and stray processes may hold it open
 		<-c.done
 	})
 }

@@ -176,10 +176,10 @@ func (r *report) suite() junit.Suite {
 
 // failures returns the failures of a run.
 func (r *report) failures() (list []term.Failure) {
-	if r.AppLeft != "" { // first, because other failures may result from it
+	if r.AppLeft != "" { // reported first, because other failures may result from it
 		list = append(list, term.Failure{What: stepAppRuns, Why: r.AppLeft})
 	}
-	for _, missing := range r.MissingFonts { // second, because it may cause other failures
+	for _, missing := range r.MissingFonts { // reported second, because it may cause other failures
 		if r.Verdict != "pass" {
 			list = append(list, term.Failure{What: missing})
 		}

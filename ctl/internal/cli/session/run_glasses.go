@@ -103,7 +103,7 @@ func (f *glassesFollower) look(ctx context.Context) bool {
 	}
 	args := map[string]any{"sessionId": f.run.opened.SessionID}
 	if _, err := command.CallTool(ctx, f.run.client, "getSessionStatus", args, &answer); err != nil {
-		return ctx.Err() == nil // if the session is gone, the run itself reports it
+		return ctx.Err() == nil // the run itself reports that its session has ended
 	}
 	var now client.GlassesState
 	if json.Unmarshal(answer.Session.Glasses, &now) != nil || len(now.Links) == 0 {

@@ -38,7 +38,7 @@ type scenarioRun struct {
 	output   *outputTail // the app's output; nil before the app starts
 	left     string      // how the app exited, if it exited early without failing; otherwise ""
 
-	endSession func() // causes the daemon to close the session
+	endSession func() // makes the daemon close the session
 }
 
 // localSession is the result of startLocalSimulation.
@@ -150,7 +150,7 @@ func (r *scenarioRun) awaitApp(ctx context.Context, child *child) error {
 	defer cancel(nil)
 	gone := errors.New("the app exited before it attached")
 	watched := make(chan struct{})
-	go func() { // ends with the app or with the wait; awaitApp waits for it
+	go func() { // ends with the app or the wait; awaitApp waits for it
 		defer close(watched)
 		select {
 		case <-child.done:
