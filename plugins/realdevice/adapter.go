@@ -28,7 +28,7 @@ type adapter struct {
 	mu       sync.Mutex
 	radio    *bluez.Radio // nil until it is needed
 	claims   []claim
-	stateDir string // the daemon's; empty until the daemon has sent it
+	stateDir string // state directory of the daemon; empty until the daemon has sent it
 }
 
 func newAdapter(log *slog.Logger, o bluez.Options) *adapter {

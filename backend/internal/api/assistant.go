@@ -61,7 +61,8 @@ func redact(err error, g grants.Grants) error {
 		Message: "the conversation model does not support this voice; the account does not let agents read that model"}
 }
 
-// assistantOf returns the parts of a config that the grants show to an agent. before is the config before the change.
+// assistantOf returns the parts of a config that the grants let an agent read. before is the config before the
+// change.
 func (a *API) assistantOf(
 	config assistant.Config, before *assistant.Config, choices assistant.Catalogue, g grants.Grants,
 ) backendapi.AssistantConfig {

@@ -56,9 +56,9 @@ func usageQuery(values url.Values) (q usage.Query, err error) {
 	return q, nil
 }
 
-// usageOf returns the parts of a report that the grants show to an agent. Without the grant for the text model, it
-// omits the names of the models that were called. Without the grant for credentials, it hides whether the project
-// has a key.
+// usageOf returns the parts of a report that the grants let an agent read. Without the grant for the text model, it
+// omits the names of the models that were called. Without the grant for credentials, it hides whether the project has
+// a key.
 func usageOf(project string, r usage.Report, g grants.Grants) backendapi.GatewayUsage {
 	showModel := g.Of(grants.Assistant, grants.TextModel).Allows(grants.Read)
 	out := backendapi.GatewayUsage{

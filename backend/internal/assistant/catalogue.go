@@ -29,8 +29,8 @@ type Catalogue struct {
 	Voices         []Voice  `yaml:"voices"`
 	Defaults       Defaults `yaml:"defaults"`
 
-	// TextModels are the models in the gateway's catalogue. DefaultText is the ID of the model for projects that chose
-	// none, or "".
+	// TextModels are the models in the gateway's catalogue. DefaultText is the ID of the model for projects that have
+	// not chosen one, or "".
 	TextModels  []TextModel `yaml:"-"`
 	DefaultText string      `yaml:"-"`
 }

@@ -95,8 +95,8 @@ func (l *Ledger) Grant(
 	return l.transfer(ctx, t, "credit.added", "added", by)
 }
 
-// Take deducts money, once for each reference. It never deducts money held by calls. It returns the same errors as
-// Grant, *NoCredit or *Reserved.
+// Take deducts money, once for each reference. It never deducts money held by calls. Besides Grant's errors, it may
+// return *NoCredit or *Reserved.
 func (l *Ledger) Take(
 	ctx context.Context, accountID string, amount Amount, reference, note string, by audit.Actor,
 ) (bool, error) {

@@ -16,8 +16,9 @@ import (
 const (
 	readPage = 200 // rows per read of the log
 
-	// Limits on the replay for a page without a cursor: the latest pageRows rows, or as many pages of them as contain
-	// pageBytes of payload. Commands for the glasses wait for the replay, so it must be short even on a slow network.
+	// Limits on the replay for a page without a cursor. It contains the latest pageRows rows, or as many pages of
+	// rows as contain pageBytes of payload. Commands for the glasses wait for the replay, so it must be short even on
+	// a slow network.
 	pageRows  = 5000
 	pageBytes = 2 << 20
 )

@@ -61,7 +61,8 @@ func withValues(c assistant.Config, v map[string]string) assistant.Config {
 	return c
 }
 
-// changeOf returns a change of only the fields that differ, so that it does not overwrite changes by others.
+// changeOf returns a change that contains only the fields that differ, so that it does not overwrite changes by
+// others.
 func changeOf(version int64, was, now map[string]string) assistant.Change {
 	c := assistant.Change{Version: version}
 	text := func(field string) *string {

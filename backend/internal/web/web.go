@@ -73,7 +73,7 @@ type Options struct {
 }
 
 const (
-	signInsPerMinute    = 20 // attempts to sign in or up, per address
+	signInsPerMinute    = 20 // attempts to sign in or sign up, per address
 	wrongCodesPerMinute = 10 // unknown, expired or used user codes, per address
 	// accountChangesPerMinute is how many forms below /account one account may post.
 	accountChangesPerMinute = 120

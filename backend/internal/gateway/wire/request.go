@@ -97,7 +97,7 @@ const bytesPerLogprob = 128
 
 // CheckSize returns a *FieldError if an answer of output tokens with its probabilities would exceed the limits.
 func (r *Request) CheckSize(output int64) error {
-	if r.logprobs == 0 || r.Stream || r.API != Chat { // elsewhere, each part has only its own probabilities
+	if r.logprobs == 0 || r.Stream || r.API != Chat { // other answers contain none, or only a few per event
 		return nil
 	}
 	if most := MaxAnswer / (r.logprobs * bytesPerLogprob); output > most {
