@@ -10,7 +10,7 @@ import (
 )
 
 // Kind is a kind of step. Its entry in this file and its Go type define everything about its fields: the values that
-// Parse accepts, the JSON Schema, the reference page, and the arguments of the tool that does the same in a single
+// Parse accepts, the JSON Schema, the reference page, and the arguments of the tool that performs the step in a single
 // call.
 type Kind struct {
 	// Name is the field of a step.
@@ -19,8 +19,8 @@ type Kind struct {
 	What string
 	// Expects is set for a kind that checks something.
 	Expects bool
-	// Tool is the tool that does the same in a single call, or "" if there is none. Argument is the tool's argument
-	// that takes the step's value; if it is empty, the value's fields are the arguments.
+	// Tool is the tool that performs the step in a single call, or "" if there is none. Argument is the tool's argument
+	// for the step's value. If it is empty, the value's fields are the arguments.
 	Tool, Argument string
 	// OnlyStep lists the fields of the value that the tool does not accept.
 	OnlyStep []string
@@ -30,7 +30,7 @@ type Kind struct {
 	rules strictjson.Rules
 }
 
-// integers returns the rule for an integer from low to high.
+// integers returns the rule for an integer between low and high.
 func integers(what string, low, high int64) strictjson.Rule {
 	return strictjson.Rule{What: what, Min: &low, Max: &high}
 }
@@ -178,8 +178,8 @@ func panelModels() (ids []string) {
 	return ids
 }
 
-// KindRules returns the rules for the value of the kind name. Tools whose arguments have the same
-// fields use them.
+// KindRules returns the rules for the value of the kind called name. Tools whose arguments have the same fields use
+// these rules.
 func KindRules(name string) strictjson.Rules {
 	for _, k := range Kinds() {
 		if k.Name == name {

@@ -14,8 +14,8 @@ import (
 	"github.com/service-dev/service/internal/textfile"
 )
 
-// Error explains why a file or a list of steps is invalid: the place, e.g. steps[3].expect.type, the problem, the
-// expected value and an example.
+// Error explains why a file or a list of steps is invalid. It contains the place, e.g. steps[3].expect.type, the
+// problem, the expected value and an example.
 type Error = strictjson.Error
 
 var (
@@ -28,8 +28,8 @@ type list struct {
 	Steps []Step `json:"steps"`
 }
 
-// Parse decodes and checks a file. On failure it returns an *Error. It does not check the files that the scenario
-// refers to.
+// Parse decodes and checks a file. It does not check files to which the scenario refers. On failure it returns an
+// *Error.
 func Parse(data []byte) (Scenario, error) {
 	if len(data) > MaxFile {
 		return Scenario{}, &Error{Message: fmt.Sprintf("the file is %d bytes long, over the limit of %d", len(data), MaxFile)}
@@ -80,7 +80,7 @@ func writeSchema() ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// Fields returns the fields of a kind's value, for documentation; nil if it is not an object.
+// Fields returns the fields of a kind's value, for documentation. It returns nil if the value is not an object.
 func (k Kind) Fields() []strictjson.Field { return stepsShape().Fields("steps[]." + k.Name) }
 
 // Want describes the valid values of a kind.
@@ -132,7 +132,7 @@ func (s *Step) check(path string) error {
 	return nil
 }
 
-// isEmpty reports whether an expectation has fields but expects nothing.
+// isEmpty reports whether an expectation has fields but expects nothing on the display.
 func (e *ExpectDisplay) isEmpty() bool {
 	return len(e.Text)+len(e.Absent)+len(e.Images) == 0 && e.Focus == nil && e.Picture == ""
 }
@@ -156,8 +156,8 @@ func (s *Step) control() (typ string, payload any) {
 	return "", nil
 }
 
-// Control returns the control frame for an action; ok is false for other steps. file is the path of
-// the step's picture or sound, if any.
+// Control returns the control frame for an action. ok is false for other steps. file is the path of the step's picture
+// or sound, if any.
 func (s *Step) Control() (typ string, payload any, file string, ok bool) {
 	switch s.Act() {
 	case "camera":
@@ -169,7 +169,7 @@ func (s *Step) Control() (typ string, payload any, file string, ok bool) {
 	return typ, payload, "", typ != ""
 }
 
-// DeviceModels returns the models that the display must fit on.
+// DeviceModels returns the models that the display must fit.
 func (e *ExpectNothingClipped) DeviceModels() []glasses.DeviceModel {
 	var list []glasses.DeviceModel
 	for _, m := range glasses.Models() {

@@ -1,7 +1,7 @@
-// Package scenario defines the file format of tests for apps: JSON steps that act on the glasses and check what the
-// app does. Parsing is strict, so that a misspelt name is an error and not a test that checks nothing. A recording is
-// a scenario that also contains the app's commands and events. The package encodes and decodes scenarios but does not
-// run them.
+// Package scenario defines the file format of tests for apps. The files contain JSON steps that act on the glasses and
+// check the app's reactions. Parsing is strict, so that a misspelt name is an error rather than a test that checks
+// nothing. A recording is a scenario that also contains the app's commands and events. The package encodes and decodes
+// scenarios but does not run them.
 package scenario
 
 import (
@@ -26,14 +26,14 @@ const (
 	MaxFonts   = 64                  // added fonts
 )
 
-// SchemaURI identifies the JSON Schema for scenarios. MCP clients read it as a resource; `servicectl session schema`
-// prints it.
+// SchemaURI identifies the JSON Schema for scenarios. MCP clients read it as a resource, and `servicectl session
+// schema` prints it.
 const SchemaURI = "docs://service/scenario.schema.json"
 
 // DefaultWithin is how long an expectation without withinMs waits, in milliseconds on the session's clock.
 const DefaultWithin = 1000
 
-// Scenario is the content of one file.
+// Scenario is the content of a scenario's file.
 type Scenario struct {
 	// Schema is SchemaURI. It is meant for editors and otherwise ignored.
 	Schema   string `json:"$schema,omitempty"`
@@ -45,12 +45,12 @@ type Scenario struct {
 	Clock string `json:"clock,omitempty"`
 	// App describes how to start the app, for programs that start it.
 	App *App `json:"app,omitempty"`
-	// FixturesDir is the directory with fixtures for the camera and microphone; a relative path starts at the file's
+	// FixturesDir is the directory with fixtures for the camera and microphone. A relative path starts at the file's
 	// directory.
 	FixturesDir string `json:"fixturesDir,omitempty"`
 	// Assistant answers the calls of the app's assistant.
 	Assistant *Assistant `json:"assistant,omitempty"`
-	// Fonts lists the added fonts that the app's texts were drawn with.
+	// Fonts lists the added fonts with which the app's texts were drawn.
 	Fonts []Font `json:"fonts,omitempty"`
 	Steps []Step `json:"steps"`
 	// Recorded contains the app's commands and events during the recording. Runs are compared with them.
@@ -63,15 +63,15 @@ type Font struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Assistant is an assistant script: exactly one of its fields is set.
+// Assistant is an assistant script. Exactly one of its fields is set.
 type Assistant struct {
-	// File is the path of the script; a relative path starts at the scenario's directory.
+	// File is the path of the script. A relative path starts at the scenario's directory.
 	File string `json:"file,omitempty"`
 	// Rules are the script itself.
 	Rules []assistantscript.Rule `json:"rules,omitempty"`
 }
 
-// Script returns the script that the scenario itself contains, or nil.
+// Script returns the script that the scenario itself contains, or nil if there is none.
 func (a *Assistant) Script() *assistantscript.Script {
 	if a == nil || a.File != "" {
 		return nil
@@ -79,15 +79,15 @@ func (a *Assistant) Script() *assistantscript.Script {
 	return &assistantscript.Script{Rules: a.Rules}
 }
 
-// App describes how to start an app: a command with arguments, a working directory relative to the file's directory,
-// and additional environment variables.
+// App describes how to start an app. It contains a command with arguments, a working directory relative to the file's
+// directory, and additional environment variables.
 type App struct {
 	Command []string          `json:"command"`
 	Dir     string            `json:"dir,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`
 }
 
-// Step is one action or expectation: exactly one field besides Note is set.
+// Step is an action or an expectation. Exactly one field besides Note is set.
 type Step struct {
 	// Note is a comment for readers.
 	Note string `json:"note,omitempty"`
@@ -106,18 +106,18 @@ type Step struct {
 	ExpectDisplay        *ExpectDisplay        `json:"expectDisplay,omitempty"`
 	ExpectNothingClipped *ExpectNothingClipped `json:"expectNothingClipped,omitempty"`
 
-	Picture *string `json:"picture,omitempty"` // save the panel under this name
+	Picture *string `json:"picture,omitempty"` // saves the panel under this name
 }
 
 // Expect describes a row that must be added to the event log within WithinMs on the session's clock or, with Absent,
-// must not. Only rows since the latest action match, and each row matches only one expectation.
+// must not be added. Only rows since the latest action match, and each row matches only one expectation.
 type Expect struct {
-	// Type, Kind, Chip and Sender must equal the fields of the row; an empty field matches any value.
+	// Type, Kind, Chip and Sender must equal the fields of the row. An empty field matches any value.
 	Type   string `json:"type,omitempty"`
 	Kind   string `json:"kind,omitempty"`
 	Chip   string `json:"chip,omitempty"`
 	Sender string `json:"sender,omitempty"`
-	// Payload matches partially: objects may have more fields, lists and values must be equal.
+	// Payload may match partially: objects may have more fields, but lists and values must be equal.
 	Payload  json.RawMessage `json:"payload,omitempty"`
 	WithinMs *int64          `json:"withinMs,omitempty"` // 0 to MaxWithin; DefaultWithin if missing
 	Absent   bool            `json:"absent,omitempty"`
@@ -129,11 +129,11 @@ type ExpectDisplay struct {
 	Text []string `json:"text,omitempty"`
 	// InOrder requires Text to be readable in this order from top to bottom.
 	InOrder bool `json:"inOrder,omitempty"`
-	// Absent lists texts, and alts or ids of images, that must not be completely on the panel.
+	// Absent lists texts, and alt texts or IDs of images, that must not be completely on the panel.
 	Absent []string `json:"absent,omitempty"`
-	// Images lists alts or ids of images that must be completely on the panel.
+	// Images lists alt texts or IDs of images that must be completely on the panel.
 	Images []string `json:"images,omitempty"`
-	// AllowPartial treats content that is partly on the panel as if it were completely visible, also for Absent.
+	// AllowPartial treats content that is partly on the panel as completely visible, also for Absent.
 	AllowPartial bool `json:"allowPartial,omitempty"`
 	// Focus is the ID of the focused button or list entry.
 	Focus *string `json:"focus,omitempty"`
@@ -144,10 +144,10 @@ type ExpectDisplay struct {
 	WithinMs *int64 `json:"withinMs,omitempty"`
 }
 
-// ExpectNothingClipped requires the tree on the panel to fit device models: nothing is clipped or cut, no word of a
-// button is broken, and the wearer can reach every target.
+// ExpectNothingClipped requires that the tree on the panel fits device models: no content is clipped or cut, no word on
+// a button is broken, and the wearer can reach every target.
 type ExpectNothingClipped struct {
-	// Models are IDs of models with a panel; empty means all.
+	// Models lists IDs of models with a panel; empty means all.
 	Models   []string `json:"models,omitempty"`
 	WithinMs *int64   `json:"withinMs,omitempty"`
 }
@@ -157,7 +157,7 @@ type Recorded struct {
 	// Clock is the clock of the recording. Times are compared only between virtual clocks.
 	Clock      string `json:"clock"`
 	DurationMs int64  `json:"durationMs"`
-	// AppLeft is set if the app had left at the end of the recording. It may then also leave during a run.
+	// AppLeft is set if the app had left at the end of the recording. The app may then also leave during a run.
 	AppLeft  bool      `json:"appLeft,omitempty"`
 	Trace    []Request `json:"trace"`
 	Pictures []Picture `json:"pictures"`
@@ -172,7 +172,7 @@ type Request struct {
 	Payload json.RawMessage `json:"payload"`
 }
 
-// Picture is the panel after a display command as PNG, in the file pictures/<sha256>.png next to the recording.
+// Picture is the panel after a display command. Its PNG is the file pictures/<sha256>.png next to the recording.
 type Picture struct {
 	At     int64  `json:"at"`
 	SHA256 string `json:"sha256"`
@@ -211,8 +211,8 @@ func Within(ms *int64) int64 {
 	return *ms
 }
 
-// Encode returns the file content of a scenario, including the name of the schema. It is indented unless it would then
-// be longer than MaxFile.
+// Encode returns the content of a scenario's file, including the name of the schema. It is indented unless it would
+// then be longer than MaxFile.
 func (s Scenario) Encode() ([]byte, error) {
 	s.Schema, s.Scenario, s.Steps = SchemaURI, Version, orEmpty(s.Steps)
 	if s.Recorded != nil {
@@ -227,7 +227,7 @@ func (s Scenario) Encode() ([]byte, error) {
 	return append(jsonlimit.Indent(data, MaxFile-1), '\n'), nil
 }
 
-// orEmpty returns an empty list for nil, which is encoded as [] rather than null.
+// orEmpty returns list, or an empty list for nil, so that JSON contains [] rather than null.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}

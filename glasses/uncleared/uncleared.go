@@ -1,8 +1,7 @@
-// Package uncleared records which disconnected real glasses may still show a picture. The adapter that shows
-// pictures on a pair keeps a mark for the pair until the panel is known to be dark. The adapter outlives the daemon,
-// so it can clear a pair and remove its mark after the daemon was killed. If the adapter is killed too, the mark
-// stays, and the next daemon tells the user what the wearer may see. Marks are empty files in a subdirectory of the
-// state directory.
+// Package uncleared records which disconnected real glasses may still show a picture. The adapter that shows pictures
+// on a pair keeps a mark for the pair until the panel is known to be dark. The adapter outlives the daemon, so it can
+// clear a pair and remove the mark after the daemon was killed. If the adapter is also killed, the mark stays, and the
+// next daemon informs the user. Marks are empty files in a subdirectory of the state directory.
 package uncleared
 
 import (
@@ -18,15 +17,15 @@ const folder = "glasses.uncleared"
 // Pair identifies a pair of glasses.
 type Pair struct{ DeviceModel, Name string }
 
-// Next is the next step for the user when glasses are not cleared.
+// Next is the next step for the user if glasses are not cleared.
 const Next = "connect the glasses and disconnect them again, which clears them, or switch them off"
 
-// Notice describes what the wearer of glasses that are not cleared may see.
+// Notice describes what the wearer may see on glasses that are not cleared.
 func Notice(name string) string {
 	return name + " may still show an app's last picture: the connection ended before the panel was cleared"
 }
 
-// file returns the path of a pair's mark. Names are received by radio, so they are escaped.
+// file returns the path of a pair's mark. Names are escaped, because they are received by radio.
 func (p Pair) file(stateDir string) string {
 	return filepath.Join(stateDir, folder, url.QueryEscape(p.DeviceModel)+" "+url.QueryEscape(p.Name))
 }

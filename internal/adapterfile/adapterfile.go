@@ -1,5 +1,5 @@
-// Package adapterfile identifies the program of a transport adapter that the user adds to the daemon, and
-// defines how the user's own process proves to the daemon that the user approved it.
+// Package adapterfile identifies the program of a transport adapter that the user adds to the daemon. It also defines
+// how the user's own process proves that the user approved the program.
 package adapterfile
 
 import (
@@ -12,28 +12,28 @@ import (
 	"path/filepath"
 )
 
-// ApprovalName is the file in the state directory that approves one program. A client writes it before it asks the
-// daemon to add the program, and the daemon deletes it. So a process that may connect to the daemon but not write to
-// the state directory, such as a sandboxed agent, cannot make the daemon run a program.
+// ApprovalName is the file in the state directory that approves one program. A client writes it before asking the
+// daemon to add the program, and the daemon deletes it. A process that may connect to the daemon but not write to the
+// state directory, such as a sandboxed agent, thus cannot make the daemon run a program.
 const ApprovalName = "adapter.approved"
 
-// MaxApproval limits the size of an approval, in bytes.
+// MaxApproval is the maximum size of an approval, in bytes.
 const MaxApproval = 8 << 10
 
-// maxFile limits the size of a program, in bytes.
+// maxFile is the maximum size of a program, in bytes.
 const maxFile = 512 << 20
 
 // File identifies a program file by its path and content.
 type File struct {
-	// Path is absolute and has no symbolic links.
+	// Path is absolute and contains no symbolic links.
 	Path string
 	// SHA256 is in lower-case hexadecimal.
 	SHA256 string
-	// Owner is the name of the user who owns the file, or the user's number if the name is unknown.
+	// Owner is the name of the file's owner, or the owner's number if the name is unknown.
 	Owner string
 }
 
-// Inspect resolves the symbolic links of path, which may be relative, and reads the file.
+// Inspect reads the file at path, which may be relative, and resolves symbolic links in path.
 func Inspect(path string) (File, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -56,8 +56,8 @@ func Inspect(path string) (File, error) {
 	return f, err
 }
 
-// Copy writes the regular file at path to w, or only reads it if w is nil, and returns the checksum of the bytes that
-// it read. It does not block on a pipe and reads at most 512 MB.
+// Copy writes the regular file at path to w, or only reads it if w is nil. It returns the checksum of the bytes that it
+// read. It does not block on a pipe and reads at most 512 MB.
 func Copy(path string, w io.Writer) (sha256Hex string, err error) {
 	program, err := openProgram(path)
 	if err != nil {
@@ -84,8 +84,8 @@ func Copy(path string, w io.Writer) (sha256Hex string, err error) {
 // Approval is the content of the file that approves f.
 func (f File) Approval() []byte { return []byte(f.SHA256 + "  " + f.Path + "\n") }
 
-// Approve writes the approval of f into the state directory, which must exist. The returned function deletes the
-// approval; call it once the daemon has responded.
+// Approve writes the approval of f to the state directory, which must exist. The returned function deletes the
+// approval. Call it after the daemon has responded.
 func Approve(stateDir string, f File) (withdraw func(), err error) {
 	temp, err := os.CreateTemp(stateDir, "."+ApprovalName+".tmp-*") // mode 0600
 	if err != nil {
@@ -95,7 +95,7 @@ func Approve(stateDir string, f File) (withdraw func(), err error) {
 	if err = errors.Join(err, temp.Close()); err == nil {
 		path := filepath.Join(stateDir, ApprovalName)
 		if err = os.Rename(temp.Name(), path); err == nil {
-			return func() { _ = os.Remove(path) }, nil // if the daemon added the program, it has already deleted the file
+			return func() { _ = os.Remove(path) }, nil // a daemon that added the program has already deleted the file
 		}
 	}
 	_ = os.Remove(temp.Name())

@@ -1,7 +1,7 @@
 // Package buildinfo holds the values that the linker sets in every binary (-X).
 package buildinfo
 
-// `make build` sets these variables; other builds use the defaults.
+// Values set by `make build`. Other builds use the defaults.
 var (
 	// Version is the release, e.g. "1.4.0", or "dev" if not built by make.
 	Version = "dev"
@@ -9,12 +9,12 @@ var (
 	Commit = "unknown"
 	// BuiltAt is an ISO 8601 UTC time, or "unknown" if not built by make.
 	BuiltAt = "unknown"
-	// DefaultBackendURL is the production backend of a distribution; if it is empty, the embedded backend is used.
+	// DefaultBackendURL is the production backend of a distribution. If it is empty, the embedded backend is used.
 	DefaultBackendURL = ""
 	// ReleaseURL is the download address of this distribution's releases. If it is empty, the service does not look
 	// for releases.
 	ReleaseURL = ""
-	// ReleaseKey is the minisign public key of this distribution's releases, one line of base64; it is empty if
+	// ReleaseKey is the minisign public key of this distribution's releases, one line of base64. It is empty if
 	// ReleaseURL is empty.
 	ReleaseKey = ""
 )

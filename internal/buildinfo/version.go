@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Compare returns -1, 0 or 1 according to the precedence rules of Semantic Versioning 2.0.0, which ignores build
-// metadata. ok is false if one of them is not a semantic version, such as "dev".
+// Compare returns -1, 0 or 1 according to the precedence rules of Semantic Versioning 2.0.0, which ignore build
+// metadata. ok is false if a or b is not a semantic version, such as "dev".
 func Compare(a, b string) (order int, ok bool) {
 	coreA, preA, okA := split(a)
 	coreB, preB, okB := split(b)
@@ -56,7 +56,7 @@ func compareNumbers(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
-// comparePrereleases orders pre-releases before the release, and numbers before words.
+// comparePrereleases sorts pre-releases before the release, and numbers before words.
 func comparePrereleases(a, b []string) int {
 	if len(a) == 0 || len(b) == 0 {
 		return cmp.Compare(len(b), len(a))

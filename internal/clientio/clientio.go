@@ -1,24 +1,24 @@
-// Package clientio defines the protocol by which a client's own process opens pages and reads and writes files for
-// the daemon. The daemon decides what to open or write. The client's process does it in its own environment and with
-// its own permissions, so that a client can never make the daemon run a program or access a file.
+// Package clientio defines the protocol by which a client's own process opens pages and reads and writes files for the
+// daemon. The daemon decides what to open, read or write. The client's process executes this in its own environment and
+// with its own permissions. A client can thus never make the daemon run a program or access a file.
 //
-// The client's process dials mcp.sock and sends a Handshake with a token instead of an MCP handshake. Then the daemon
-// sends requests and the client's process responds to them one by one, one JSON object per line. The package contains
-// types and limits; it is independent of both implementations.
+// The client's process dials mcp.sock and sends a Handshake with a token instead of an MCP handshake. The daemon then
+// sends requests, and the client's process responds to them one by one, with one JSON object per line. The package
+// contains types and limits. It is independent of both implementations.
 package clientio
 
 import "encoding/json"
 
-// Handshake is the first line of such a connection. The daemon responds as it does to an MCP handshake: {"ok":true}
-// or an error.
+// Handshake is the first line of such a connection. The daemon responds as to an MCP handshake, with {"ok":true} or an
+// error.
 type Handshake struct {
 	// IO is Version.
 	IO int `json:"io"`
-	// Token is a secret shared by this client and the daemon (IsToken). The daemon chooses it for service-mcp; servicectl
-	// chooses one for its own calls.
+	// Token is a secret shared by this client and the daemon (see IsToken). The daemon chooses it for service-mcp, and
+	// servicectl chooses it for its own calls.
 	Token string `json:"token"`
-	// Asked is true if the daemon requested the connection. In that case, the daemon refuses the connection if no
-	// call is waiting for it any more.
+	// Asked is set if the daemon requested the connection. The daemon then refuses the connection if no call is waiting
+	// for it any longer.
 	Asked bool `json:"asked,omitempty"`
 }
 
@@ -29,7 +29,7 @@ const Version = 1
 const (
 	// MaxData is the maximum size of the data of one request or response in bytes, before base64 encoding.
 	MaxData = 32 << 20
-	// MaxLine is the maximum length of a line in bytes: MaxData in base64 plus the other fields.
+	// MaxLine is the maximum length of a line in bytes. It allows for MaxData in base64 and the other fields.
 	MaxLine = MaxData/3*4 + 64<<10
 	// MaxEntries is the maximum number of entries in a listing.
 	MaxEntries = 4096
@@ -45,11 +45,11 @@ const (
 	Stat = "stat"
 	// List lists the directory Path by name. Response: Entries.
 	List = "list"
-	// Find searches the directory Path and its parents for the file Name, and reads the first one of at most Limit bytes.
-	// Response: Path and Data, or CodeNotExist.
+	// Find searches the directory Path and its parents for the file Name, and reads the first match of at most Limit
+	// bytes. Response: Path and Data, or CodeNotExist.
 	Find = "find"
-	// Write writes Data to Path atomically with mode Mode, and creates missing directories with mode DirMode. An
-	// existing file is replaced if Replace is set; otherwise the response is CodeExists.
+	// Write writes Data to Path atomically with mode Mode, and creates missing directories with mode DirMode. If
+	// Replace is set, it replaces an existing file; otherwise the response is CodeExists.
 	Write = "write"
 	// MakeDir creates the directory Path and missing parents with mode DirMode.
 	MakeDir = "mkdir"
@@ -58,7 +58,7 @@ const (
 	Remove = "remove"
 )
 
-// Request is one operation. Paths are absolute. If Root is set, they are relative to it and use slashes, and must not
+// Request is one operation. Paths are absolute. If Root is set, they are relative to Root, use slashes, and must not
 // leave Root, even through symbolic links.
 type Request struct {
 	ID      int64  `json:"id"`
@@ -98,8 +98,8 @@ type Response struct {
 	Entries []Entry `json:"entries,omitempty"`
 }
 
-// Path is a path or a file name. It is base64 on the wire, because names on older systems may not be UTF-8, which JSON
-// requires.
+// Path is a path or a file name. It is base64 on the wire, because JSON requires UTF-8 and names on older systems may
+// be in another encoding.
 type Path string
 
 // MarshalJSON implements json.Marshaler.
@@ -125,11 +125,11 @@ type Info struct {
 	Kind    string `json:"kind"`
 	Size    int64  `json:"size"`
 	ModTime int64  `json:"modTime"` // Unix nanoseconds
-	// Private is true if only the owner can read the file.
+	// Private reports whether only the owner can read the file.
 	Private bool `json:"private"`
 }
 
-// Entry is one entry of a directory; symbolic links have the kind KindOther.
+// Entry is an entry of a directory. Symbolic links have the kind KindOther.
 type Entry struct {
 	Name Path   `json:"name"`
 	Kind string `json:"kind"`

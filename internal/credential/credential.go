@@ -2,7 +2,7 @@
 // secret scanners and this service's logs and telemetry recognise.
 package credential
 
-// Prefixes of credentials: three letters and an underscore.
+// Prefixes of credentials, each of three letters and an underscore.
 const (
 	DeviceCode = "sdc_"
 	Token      = "svc_"
@@ -11,7 +11,7 @@ const (
 	Browser    = "swb_"
 	Mail       = "sml_" // in a mailed link
 	Credential = "scl_" // in a link for pasting a credential
-	Gateway    = "sgt_" // for the apps of a session to access the AI gateway
+	Gateway    = "sgt_" // for the apps of a session, to access the AI gateway
 )
 
 // prefixLength is the length of each prefix in bytes.

@@ -8,13 +8,13 @@ import (
 	"os"
 )
 
-// CheckAncestors returns an *Error if another user could replace the private directory path, or a link in the path,
-// because of the owner or mode of a directory above it. It does not check path itself, which may be missing. It
-// accepts directories that this process may not read, because opening path will then fail.
+// CheckAncestors returns an *Error if the owner or mode of a directory above the private directory path would let
+// another user replace path or a link in it. It does not check path itself, which may be missing. It accepts
+// directories that this process may not read, because opening path will then fail.
 //
-// A directory above it with the sticky bit is accepted, because the directory belongs to this user. Root often works
-// below directories of other users, such as the mounted home of a container, so root is refused only directories that
-// every user can write to.
+// It accepts a directory with the sticky bit, because path belongs to this user. Root often works below directories of
+// other users, such as the mounted home of a container. For root, it refuses only directories to which every user can
+// write.
 func CheckAncestors(path string) error { return checkAncestors(path, os.Getuid()) }
 
 func checkAncestors(path string, uid int) error {

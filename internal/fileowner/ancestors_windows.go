@@ -1,4 +1,4 @@
 package fileowner
 
-// CheckAncestors does nothing: see ancestorsMatter.
+// CheckAncestors does nothing; see ancestorsMatter.
 func CheckAncestors(string) error { return nil }

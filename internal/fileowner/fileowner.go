@@ -1,6 +1,6 @@
-// Package fileowner checks that only this user and root can replace a file, so that it is safe to run it. It treats
-// a group as other users unless the group contains only this user and root. service-mcp imports this package and
-// must start fast, so the package must stay small.
+// Package fileowner checks that only this user and root can replace a file, so that it is safe to run the file. A group
+// counts as other users unless it contains only this user and root. service-mcp imports this package and must start
+// fast, so the package must stay small.
 package fileowner
 
 import (
@@ -12,12 +12,12 @@ import (
 // Error reports that another user could replace a file.
 type Error struct {
 	Reason string // includes the path and its owner or mode
-	Fix    string // the command that corrects it; a sentence if CheckNew returned the error
+	Fix    string // the command that corrects the problem; a sentence if CheckNew returned the error
 }
 
 func (e *Error) Error() string { return e.Reason }
 
-// CheckFile checks one file without symbolic links in its path, and the directories above it.
+// CheckFile checks a file whose path contains no symbolic links, and the directories above it.
 func CheckFile(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -36,7 +36,7 @@ func CheckDirectories(dir string) error {
 		if err != nil {
 			return err
 		}
-		// In a directory with the sticky bit, such as /tmp, users cannot replace files of others.
+		// In a directory with the sticky bit, such as /tmp, users cannot replace other users' files.
 		sticky := info.Mode()&fs.ModeSticky != 0
 		if err := checkAccess(dir, info, !first && sticky); err != nil {
 			return err

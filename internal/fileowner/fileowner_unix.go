@@ -14,10 +14,10 @@ import (
 	"syscall"
 )
 
-// ancestorsMatter is true: any user who can write to a directory can replace the files below it.
+// ancestorsMatter is true, because any user who can write to a directory can replace the files below it.
 const ancestorsMatter = true
 
-// checkAccess refuses a path that belongs to another user or, unless onlyOwner is set, that other users may write to.
+// checkAccess refuses a path that belongs to another user or, unless onlyOwner is set, to which other users may write.
 // Where each user has a private group, a checkout is group-writable by default.
 func checkAccess(path string, info fs.FileInfo, onlyOwner bool) error {
 	if err := checkOwner(path, info, os.Getuid()); err != nil || onlyOwner {
@@ -26,8 +26,7 @@ func checkAccess(path string, info fs.FileInfo, onlyOwner bool) error {
 	return checkMode(path, info)
 }
 
-// checkOwner refuses a path that belongs neither to this user, to root nor to the user whose number
-// is also.
+// checkOwner refuses a path that belongs neither to this user, nor to root, nor to the user with the number also.
 func checkOwner(path string, info fs.FileInfo, also int) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -41,7 +40,7 @@ func checkOwner(path string, info fs.FileInfo, also int) error {
 	return nil
 }
 
-// checkMode refuses a path that other users may write to.
+// checkMode refuses a path to which other users may write.
 func checkMode(path string, info fs.FileInfo) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	mode := info.Mode().Perm()
@@ -57,7 +56,7 @@ func checkMode(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// isUnmapped reports whether uid stands for all users outside the user namespace. In a sandboxed process, system
+// isUnmapped reports whether uid represents all users outside the user namespace. In a sandboxed process, system
 // directories appear to belong to it.
 func isUnmapped(uid uint32) bool {
 	overflow, err := os.ReadFile("/proc/sys/kernel/overflowuid")
@@ -76,7 +75,7 @@ func isUnmapped(uid uint32) bool {
 const adminGroup = 80
 
 // isPrivateGroup reports whether a group contains only this user and root. If accounts are stored elsewhere and
-// /etc/group does not list the group, a group with the user's number is taken to be private.
+// /etc/group does not list the group, a group with the user's number is assumed to be private.
 func isPrivateGroup(gid, uid int) bool {
 	if gid == 0 {
 		return true
@@ -126,7 +125,7 @@ func readTable(path string) (lines [][]string) {
 	return lines
 }
 
-// shellQuote quotes a word of a shell command that the user pastes.
+// shellQuote quotes a word of a shell command that the user will paste.
 func shellQuote(s string) string {
 	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return !strings.ContainsRune("/._-+:@%,=", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// ancestorsMatter is false: directories inherit access lists, and the right of every user to create a directory
-// in C:\ does not apply to existing directories.
+// ancestorsMatter is false. Directories inherit access lists, and every user's right to create a directory in C:\ does
+// not apply to existing directories.
 const ancestorsMatter = false
 
 // checkAccess refuses a path that does not belong to this user, the administrators or the system, or that a group of
@@ -56,7 +56,7 @@ func checkAccess(path string, _ fs.FileInfo, _ bool) error {
 	return nil
 }
 
-// mayWrite contains the rights to change a file, to create a file in a directory, and to obtain such a right.
+// mayWrite contains the rights to change a file, to create a file in a directory, and to acquire such a right.
 const mayWrite = windows.FILE_WRITE_DATA | windows.FILE_APPEND_DATA | windows.DELETE | windows.WRITE_DAC |
 	windows.WRITE_OWNER | windows.GENERIC_WRITE | windows.GENERIC_ALL
 

@@ -12,13 +12,13 @@ import (
 	"syscall"
 )
 
-// maxLinks limits the number of links that are followed, as operating systems do.
+// maxLinks is the maximum number of links to follow, as in operating systems.
 const maxLinks = 40
 
-// CheckLinks refuses an absolute path that another user could redirect to another file, through a symbolic link or a
-// directory in the path. It trusts the owner of the file, such as the user who installed Homebrew, who could replace
-// the file anyway. The sticky bit of a directory does not protect a link in it, because the link is missing for a
-// moment while an upgrade replaces it.
+// CheckLinks refuses an absolute path that another user could redirect to another file through a symbolic link or a
+// directory in the path. It trusts the owner of the file, such as the user who installed Homebrew, because that user
+// could replace the file anyway. The sticky bit of a directory does not protect a link in it, because the link is
+// missing for a moment while an upgrade replaces it.
 func CheckLinks(path string) error {
 	file, err := os.Stat(path)
 	if err != nil {

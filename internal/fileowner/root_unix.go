@@ -13,9 +13,9 @@ import (
 	"syscall"
 )
 
-// CheckNew refuses to create a path in another user's directory. Only root could do that: under `sudo -E` a program
-// has that user's HOME, and files created there by root would be unusable for the user. A directory of a user who is
-// unknown on this machine is accepted, because containers mount such directories. It returns an *Error on failure.
+// CheckNew refuses to create a path in another user's directory. Only root could do so: under `sudo -E` a program has
+// that user's HOME, and files created there by root would be unusable for the user. CheckNew accepts a directory of a
+// user who is unknown on this machine, because containers mount such directories. It returns an *Error on failure.
 func CheckNew(path string) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -34,7 +34,7 @@ func CheckNew(path string) error {
 	}
 }
 
-// isKnown reports whether uid belongs to a user who may log in, or who started this program through sudo.
+// isKnown reports whether uid is a user who may log in, or who started this program through sudo.
 func isKnown(passwd string, uid uint32) bool {
 	number := strconv.FormatUint(uint64(uid), 10)
 	if os.Getenv("SUDO_UID") == number {
@@ -53,8 +53,8 @@ func isKnown(passwd string, uid uint32) bool {
 	return false
 }
 
-// KeepOwner gives a file the owner and the group of the file that it replaces. Only root can change the owner; other
-// users keep the group if they can.
+// KeepOwner gives a file the owner and group of the file that it replaces. Only root can change the owner. Other users
+// keep the group if they can.
 func KeepOwner(f *os.File, replaced fs.FileInfo) error {
 	st, ok := sysOf(replaced)
 	if !ok {

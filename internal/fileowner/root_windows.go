@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// CheckNew accepts every path: on Windows the owner does not determine who may use a file.
+// CheckNew accepts every path, because on Windows the owner does not determine who may use a file.
 func CheckNew(string) error { return nil }
 
 // KeepOwner does nothing; see CheckNew.

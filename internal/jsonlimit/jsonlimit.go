@@ -1,5 +1,5 @@
-// Package jsonlimit limits the cost of deeply nested JSON. Indenting repeats the indentation of every level on every
-// line, so a document of 20 KB with 10,000 levels becomes hundreds of MB of text.
+// Package jsonlimit limits the cost of deeply nested JSON. Indentation is repeated on every line, so an indented
+// document of 20 KB with 10,000 levels becomes hundreds of MB of text.
 package jsonlimit
 
 import (
@@ -18,8 +18,8 @@ func Deeper(data []byte, limit int) bool {
 	return levels > limit
 }
 
-// Indent returns valid JSON indented by two spaces for each level. If the result would be longer than limit, Indent
-// returns data unchanged.
+// Indent returns valid JSON indented by two spaces for each level. If the result would be longer than limit, it returns
+// data unchanged.
 func Indent(data []byte, limit int) []byte {
 	_, size := measure(data)
 	if size > limit {

@@ -1,7 +1,7 @@
-// Package loopback decides which hosts are this machine, and listens on one port of both loopback addresses, for
-// the embedded backend or for the daemon on the backend's behalf. All users of a machine share these addresses, so
-// it also checks which user owns the other end of a connection. A listener for one user must refuse the connections
-// of other users when it accepts them, before it reads a byte.
+// Package loopback decides which hosts are this machine, and listens on one port of both loopback addresses, for the
+// embedded backend or for the daemon on the backend's behalf. All users of a machine share these addresses, so the
+// package also checks which user owns the other end of a connection. A listener for one user must refuse other users'
+// connections when it accepts them, before it reads a byte.
 package loopback
 
 import (
@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// Listen listens on the port on 127.0.0.1 and, if available, on ::1, in this order. Browsers may use either address
-// for localhost, so a port must be free on both. If port is 0 or in use, Listen chooses a new one.
+// Listen listens on the port on 127.0.0.1 and, if available, on ::1, in this order. Browsers may use either address for
+// localhost, so a port must be free on both. If port is 0 or in use, Listen chooses another one.
 func Listen(ctx context.Context, port int) ([]net.Listener, error) {
 	available := hosts(ctx)
 	const tries = 10
@@ -31,7 +31,7 @@ func Listen(ctx context.Context, port int) ([]net.Listener, error) {
 	}
 }
 
-// ListenExactly is like Listen, but fails unless the port is free on every loopback address.
+// ListenExactly is like Listen, but returns an error if the port is not free on every loopback address.
 func ListenExactly(ctx context.Context, port int) ([]net.Listener, error) {
 	listeners, err := listenAll(ctx, hosts(ctx), port)
 	if err != nil {

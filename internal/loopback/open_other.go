@@ -4,5 +4,5 @@ package loopback
 
 import "net"
 
-// checkOpen does nothing on systems where owners are looked up by process or control block.
+// checkOpen does nothing on systems that look up owners by process or control block.
 func checkOpen(net.Conn) error { return nil }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkOwner searches the system's list of TCP control blocks, which netstat also prints.
+// checkOwner searches the system's list of TCP control blocks, which netstat also uses.
 func checkOwner(peer, local netip.AddrPort) error {
 	list, err := unix.SysctlRaw("net.inet.tcp.pcblist_n")
 	if err != nil {

@@ -19,8 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holder is the owner of a socket. A socket that has been closed by its process has no inode and appears to be owned
-// by root.
+// holder is the owner of a socket. A socket that its process has closed has no inode and appears to be owned by root.
 type holder struct {
 	uid   uint32
 	inode uint32
@@ -55,7 +54,7 @@ func checkOwner(peer, local netip.AddrPort) error {
 	return fmt.Errorf("%w, uid %d", ErrOtherUser, h.uid)
 }
 
-// checkOpen returns an error if the peer has reset the connection. Data of such a connection can still be read, while
+// checkOpen returns an error if the peer has reset the connection. Data of such a connection can still be read, but
 // another process, which checkOwner would find, may now have a socket at the same address.
 func checkOpen(conn net.Conn) error {
 	raw, err := conn.(syscall.Conn).SyscallConn()
@@ -76,8 +75,8 @@ func checkOpen(conn net.Conn) error {
 	return nil
 }
 
-// checkUserNamespace returns an error if users cannot be told apart: in a user namespace the kernel shows all unmapped
-// users under one uid, and this process may run as that uid.
+// checkUserNamespace returns an error if users cannot be distinguished. In a user namespace the kernel reports all
+// unmapped users under one uid, which may also be the uid of this process.
 func checkUserNamespace() error {
 	overflow, err := os.ReadFile("/proc/sys/kernel/overflowuid")
 	if err != nil {
@@ -100,7 +99,7 @@ func checkUserNamespace() error {
 }
 
 // Layout of struct inet_diag_req_v2 and struct inet_diag_msg (linux/inet_diag.h). Ports and addresses are in network
-// byte order, all other fields in the machine's byte order.
+// byte order, and all other fields are in the machine's byte order.
 const (
 	diagIDSize  = 48
 	diagReqSize = 8 + diagIDSize
@@ -161,8 +160,8 @@ func family(a netip.AddrPort) byte {
 	return unix.AF_INET6
 }
 
-// diagAnswer parses the single message of a response. It ignores responses about other sockets, because without a
-// connection the kernel falls back to a listener at the same address.
+// diagAnswer parses the single message of a response. It ignores responses about other sockets, because if there is no
+// connection, the kernel reports a listener at the same address.
 func diagAnswer(m []byte, peer, local netip.AddrPort) (holder, error) {
 	if len(m) < unix.SizeofNlMsghdr+4 {
 		return holder{}, errors.New("query the owner of a socket: response too short")
@@ -226,7 +225,7 @@ func readTable(peer, local netip.AddrPort) (holder, error) {
 	return holder{}, ErrNoOwner
 }
 
-// findInTable parses lines of the format in proc(5): the second and third fields are the addresses, the fourth is the
+// findInTable parses lines in the format of proc(5). The second and third fields are the addresses, the fourth is the
 // state, the eighth the uid and the tenth the inode.
 func findInTable(lines *bufio.Scanner, peer, local netip.AddrPort) (h holder, found bool, err error) {
 	for lines.Scan() {
@@ -257,7 +256,7 @@ func findInTable(lines *bufio.Scanner, peer, local netip.AddrPort) (h holder, fo
 	return holder{}, false, lines.Err()
 }
 
-// parseAddress parses a hexadecimal ADDRESS:PORT; the address consists of 32-bit words in the machine's byte order.
+// parseAddress parses a hexadecimal ADDRESS:PORT. The address consists of 32-bit words in the machine's byte order.
 func parseAddress(s string) (netip.AddrPort, error) {
 	host, port, _ := strings.Cut(s, ":")
 	raw, err := hex.DecodeString(host)

@@ -42,7 +42,7 @@ func checkOwner(peer, local netip.AddrPort) error {
 	if err != nil {
 		return fmt.Errorf("read the user of this process: %w", err)
 	}
-	// The process may have exited since, and its pid may have been reused.
+	// The process may have exited in the meantime, and its PID may have been reused.
 	if again, err := processOf(peer, local); err != nil || again != pid {
 		return ErrNoOwner
 	}
@@ -80,7 +80,7 @@ func processOf(peer, local netip.AddrPort) (uint32, error) {
 	return 0, ErrNoOwner
 }
 
-// readTCPTable calls GetExtendedTcpTable, again with a larger buffer if the table has grown.
+// readTCPTable calls GetExtendedTcpTable, and again with a larger buffer if the table has grown.
 func readTCPTable(family uint32) ([]byte, error) {
 	size := uint32(16 << 10)
 	for range 8 {

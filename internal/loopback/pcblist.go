@@ -6,7 +6,7 @@ import (
 	"net/netip"
 )
 
-// Records in macOS' list of TCP control blocks (bsd/netinet/in_pcb.h and bsd/sys/socketvar.h of its kernel). Each
+// Records in the list of TCP control blocks of macOS (bsd/netinet/in_pcb.h and bsd/sys/socketvar.h of its kernel). Each
 // record begins with its length and kind and is padded to eight bytes. The records of a connection are adjacent, with
 // the control block first. Offsets are for structures packed to four bytes.
 const (
@@ -38,7 +38,7 @@ func findInPCBList(list []byte, peer, local netip.AddrPort) (uid uint32, err err
 	}
 	order := binary.NativeEndian
 	list = list[(order.Uint32(list)+7)&^7:]
-	wanted := false // whether the records belong to the wanted connection
+	wanted := false // the records belong to the wanted connection
 	for len(list) > pcbHeaderSize {
 		size, kind := order.Uint32(list), order.Uint32(list[4:])
 		if size < 8 || int(size) > len(list) {

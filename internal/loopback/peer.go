@@ -11,25 +11,24 @@ import (
 )
 
 var (
-	// ErrOtherUser reports a connection that belongs to another user of this machine.
+	// ErrOtherUser is returned for a connection that belongs to another user of this machine.
 	ErrOtherUser = errors.New("the connection belongs to another user")
-	// ErrNoOwner reports a connection whose other end has no owner: it is already closed, or not on this machine.
+	// ErrNoOwner is returned for a connection whose other end has no owner because it is closed or not on this machine.
 	ErrNoOwner = errors.New("the other end of the connection has no owner on this machine")
 )
 
 // CheckPeer returns nil if the other end of an accepted connection belongs to the user of this process or to root.
 // Otherwise it returns ErrOtherUser, ErrNoOwner, or an error that explains why the owner is unknown.
 //
-// Refusing root would protect nothing, because root can read every file and process of that user. It would also
+// Refusing root would not protect anything, because root can read every file and process of that user. It would also
 // refuse relays that run as root on the user's behalf, such as the one that forwards a Windows browser's connections
-// into a WSL machine. So a browser under sudo is accepted too.
+// into a WSL machine. A browser under sudo is accepted for the same reason.
 //
-// A container is treated as the user that it runs as on this machine: a container that shares the host's network is
-// refused if it runs as another user, and accepted as root or as the same user. User namespaces do not change this:
-// the kernel translates the owner into this process's namespace, and an owner without a mapping is another user. A
-// forwarded port (ssh -L, adb reverse) belongs to the user who runs the forwarder. A connection is refused if its
-// other end has no socket on this machine in this network namespace, for example if it was routed from another
-// machine.
+// A container counts as the user that it runs as on this machine. A container that shares the host's network is refused
+// if it runs as another user, and accepted as root or the same user. User namespaces do not change this: the kernel
+// translates the owner into this process's namespace, and an owner without a mapping is another user. A forwarded port
+// (ssh -L, adb reverse) belongs to the user who runs the forwarder. A connection is refused if its other end has no
+// socket on this machine in this network namespace, for example if it was routed from another machine.
 func CheckPeer(conn net.Conn) error {
 	local, ok := conn.LocalAddr().(*net.TCPAddr)
 	remote, isTCP := conn.RemoteAddr().(*net.TCPAddr)
@@ -42,7 +41,7 @@ func CheckPeer(conn net.Conn) error {
 	return checkOpen(conn)
 }
 
-// plain normalises an address: IPv4 in IPv6 form becomes IPv4, and the zone is removed.
+// plain normalises an address. IPv4 in IPv6 form becomes IPv4, and the zone is removed.
 func plain(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }
@@ -50,7 +49,7 @@ func plain(a netip.AddrPort) netip.AddrPort {
 // probeWait is the maximum time that ProbePeers waits for its own connection.
 const probeWait = 5 * time.Second
 
-// ProbePeers checks, with a connection of this process to itself, that CheckPeer works on this system. Call it once
+// ProbePeers checks that CheckPeer works on this system, using a connection of this process to itself. Call it once
 // before a listener relies on CheckPeer, so that the result does not depend on later actions of another user.
 func ProbePeers() error {
 	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -84,7 +83,7 @@ func ProbePeers() error {
 const reportEvery = time.Minute
 
 // Guard returns a listener that accepts only connections for which CheckPeer returns nil, and closes all others. It
-// calls report with the reason of a refusal at most once a minute.
+// calls report with the reason for a refusal, at most once a minute.
 func Guard(l net.Listener, report func(error)) net.Listener {
 	return &guarded{Listener: l, report: report}
 }
@@ -108,7 +107,7 @@ func (g *guarded) Accept() (net.Conn, error) {
 			return conn, nil
 		}
 		conn.Close()
-		if !errors.Is(refused, ErrNoOwner) { // no need to report a caller that has disconnected
+		if !errors.Is(refused, ErrNoOwner) { // do not report a caller that has disconnected
 			g.note(refused)
 		}
 	}

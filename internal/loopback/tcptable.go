@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// Rows of the Windows tables of TCP connections, MIB_TCPROW_OWNER_PID and MIB_TCP6ROW_OWNER_PID, consist of 32-bit
-// words. A port is stored in the first half of its word, in network byte order.
+// Rows of the Windows tables of TCP connections, MIB_TCPROW_OWNER_PID and MIB_TCP6ROW_OWNER_PID, which consist of
+// 32-bit words. A port is in the first half of its word, in network byte order.
 const (
 	row4Size, row4Local, row4LocalPort, row4Remote, row4RemotePort, row4PID = 24, 4, 8, 12, 16, 20
 	row6Size, row6Local, row6LocalPort, row6Remote, row6RemotePort, row6PID = 56, 0, 20, 24, 44, 52

@@ -90,7 +90,7 @@ func writeSeeAlso(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// paragraphs returns roff for text with filled lines; an empty line separates paragraphs.
+// paragraphs returns roff for text with filled lines. An empty line separates paragraphs.
 func paragraphs(text string) string {
 	var b strings.Builder
 	for i, p := range strings.Split(strings.TrimSpace(text), "\n\n") {
@@ -107,7 +107,7 @@ func literal(text string) string {
 	return ".nf\n" + escape(strings.Trim(text, "\n")) + "\n.fi\n"
 }
 
-// escape escapes text for roff. Code quotes become bold.
+// escape escapes text for roff. Code quotes become bold text.
 func escape(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, `"`, `\(dq`, "'", `\(aq`, "^", `\(ha`, "~", `\(ti`).Replace(text)
 	lines := strings.Split(text, "\n")

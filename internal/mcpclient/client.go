@@ -1,5 +1,5 @@
 // Package mcpclient is a small MCP client for a server that is a child process with stdio. It can call tools, report
-// progress and detect protocol errors of the server. It depends neither on the tools nor on how the server works.
+// progress and detect protocol errors of the server. It is independent of the tools and of how the server works.
 package mcpclient
 
 import (
@@ -21,13 +21,13 @@ const (
 	statelessVersion = "2026-07-28"
 )
 
-// Options describe the client to the server.
+// Options describes the client to the server.
 type Options struct {
 	// Name is the client's name as sent to the server.
 	Name string
 	// Stateless selects the revision without a handshake.
 	Stateless bool
-	// Unexpected is called for each line from the server that violates the protocol; it may be nil.
+	// Unexpected is called for each line from the server that violates the protocol. It may be nil.
 	Unexpected func(reason string, line []byte)
 }
 
@@ -53,7 +53,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// ErrEnded means that the server exited before it responded.
+// ErrEnded is returned if the server exited before it responded.
 var ErrEnded = errors.New("the server exited before it responded")
 
 // Client is a connection to one server. It is safe for concurrent calls. Call Close when done.
@@ -116,8 +116,8 @@ func (c *Client) info() map[string]string {
 	return map[string]string{"name": c.opts.Name, "version": "1"}
 }
 
-// Close closes the server's input and waits for the server to exit. After limit it kills the server and returns an
-// error.
+// Close closes the server's input and waits for the server to exit. After the duration limit it kills the server and
+// returns an error.
 func (c *Client) Close(limit time.Duration) error {
 	_ = c.stdin.Close()
 	kill := time.AfterFunc(limit, func() { _ = c.cmd.Process.Kill() })
@@ -132,7 +132,7 @@ func (c *Client) Close(limit time.Duration) error {
 // Done returns a channel that is closed when the server has exited.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
-// Call calls a tool. progress may be nil. It returns *Error, ErrEnded or the error of ctx on failure.
+// Call calls a tool. progress may be nil. On failure it returns an *Error, ErrEnded or ctx's error.
 func (c *Client) Call(ctx context.Context, name string, args any, progress func(Progress)) (Result, error) {
 	var r Result
 	err := c.request(ctx, "tools/call", map[string]any{"name": name, "arguments": args}, &r, progress)
@@ -157,7 +157,7 @@ func (c *Client) request(ctx context.Context, method string, params map[string]a
 	var m message
 	select {
 	case m = <-waiting.answer:
-	case <-c.done: // every response was delivered before this
+	case <-c.done: // every response has been delivered by now
 		select {
 		case m = <-waiting.answer:
 		default:

@@ -1,6 +1,7 @@
 // Package mcpline extracts the ID of a JSON-RPC message that cannot be parsed because it is too long to buffer, nested
 // too deeply, or malformed. Clients wait for a response with the ID that they sent, and several end their session if a
-// response has no ID. service-mcp and the daemon share the package; service-mcp may not import encoding/json.
+// response has no ID. service-mcp and the daemon share the package. It does not use encoding/json, which service-mcp
+// may not import.
 package mcpline
 
 import "unicode/utf8"
@@ -8,8 +9,8 @@ import "unicode/utf8"
 // MaxID is the maximum length of an ID in bytes.
 const MaxID = 512
 
-// Head finds the top-level ID of one message. Write accepts the line in pieces of any size; Head buffers at most one
-// short token. The zero value is ready to use. Member names with escapes are not recognised.
+// Head finds the top-level ID of one message. Write accepts the line in pieces of any size, and Head buffers at most
+// one short token. Its zero value is ready to use. It does not recognise member names with escapes.
 type Head struct {
 	depth    int
 	inString bool
@@ -31,10 +32,10 @@ func Of(line []byte) *Head {
 	return h
 }
 
-// ID returns the ID as the peer wrote it, or nil if there is none or it cannot be used in a response.
+// ID returns the ID as written by the peer, or nil if there is none or it cannot be used in a response.
 func (h *Head) ID() []byte { return h.id }
 
-// IsResponse reports whether the message is itself a response, which must not be answered.
+// IsResponse reports whether the message is itself a response, to which no response may be sent.
 func (h *Head) IsResponse() bool { return h.answers && !h.method }
 
 // Write processes the next piece of the line. It never returns an error.
@@ -132,7 +133,7 @@ func (h *Head) endMember() {
 
 func (h *Head) reset() { h.token, h.unusable, h.split = h.token[:0], false, false }
 
-// Usable reports whether raw can be the ID of a response: any JSON string or number.
+// Usable reports whether raw can be the ID of a response, which is any JSON string or number.
 func Usable(raw []byte) bool {
 	if len(raw) == 0 || len(raw) > MaxID {
 		return false

@@ -1,5 +1,5 @@
-// Package outbound decides which proxy HTTPS requests use, and which certificates they trust. Plain HTTP is only for
-// this machine and never uses a proxy. No text from this package contains the password of a proxy.
+// Package outbound decides which proxy HTTPS requests use and which certificates they trust. Plain HTTP is only for
+// this machine and never uses a proxy. Texts from this package never contain the password of a proxy.
 package outbound
 
 import (
@@ -18,12 +18,12 @@ import (
 	"github.com/service-dev/service/internal/textfile"
 )
 
-// Settings are the settings in config.yaml for outgoing requests. An empty field means the default of the process:
+// Settings contains the settings in config.yaml for outgoing requests. An empty field means the default of the process:
 // HTTPS_PROXY and NO_PROXY from the environment, and the system's certificates. Settings are comparable.
 type Settings struct {
 	// HTTPSProxy is the URL of a proxy. It may contain a password.
 	HTTPSProxy string
-	// NoProxy lists hosts to connect to without a proxy, in the format of NO_PROXY.
+	// NoProxy lists hosts to which to connect without a proxy, in the format of NO_PROXY.
 	NoProxy string
 	// CAFile is the absolute path of a file with certificates (PEM) that are trusted in addition to the system's.
 	CAFile string
@@ -62,7 +62,7 @@ func (s Settings) Proxy(u *url.URL) *url.URL {
 	return proxy
 }
 
-// errProxy does not quote the address, because it may contain a password.
+// errProxy does not quote the address, which may contain a password.
 var errProxy = errors.New("must be the address of a proxy: http://host:port, https://host:port or socks5://host:port")
 
 // ParseProxy parses the address of a proxy. An address without a scheme is an HTTP proxy.
@@ -82,11 +82,11 @@ func ParseProxy(text string) (*url.URL, error) {
 // DisplayProxy returns the address of a proxy without its user name and password.
 func DisplayProxy(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// maxCAFile limits the size of a certificate file, in bytes. System-wide bundles are smaller than 300 KB.
+// maxCAFile is the maximum size of a certificate file, in bytes. System-wide bundles are smaller than 300 KB.
 const maxCAFile = 2 << 20
 
-// Roots returns the certificates to trust: nil for the system's certificates, or a pool of the system's
-// certificates and the certificates in CAFile.
+// Roots returns the certificates to trust. It returns nil for the system's certificates, or a pool of the system's
+// certificates and those in CAFile.
 func (s Settings) Roots() (*x509.CertPool, error) {
 	if s.CAFile == "" {
 		return nil, nil

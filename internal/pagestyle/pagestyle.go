@@ -1,4 +1,4 @@
-// Package pagestyle holds the style of pages that are saved as a single file: scenario reports and shared sessions.
+// Package pagestyle contains the style of pages that are saved as a single file: scenario reports and shared sessions.
 package pagestyle
 
 import _ "embed" // for Report

@@ -12,7 +12,7 @@ const (
 	Max = 200
 )
 
-// ErrLength reports a password that is too short or too long.
+// ErrLength is returned for a password that is too short or too long.
 var ErrLength = fmt.Errorf("password must be %d to %d characters long", Min, Max)
 
 // Check returns ErrLength if a password is too short or too long.

@@ -139,15 +139,15 @@ const (
 // Info contains the properties of all errors with one of Codes.
 type Info struct {
 	Codes     codes
-	Status    int  // HTTP status of a refusal; 0 if the codes are not sent over HTTP, and for the control API 500
+	Status    int  // HTTP status of a refusal; 0 if the codes are not sent over HTTP, and for status 500 of the control API
 	Retryable bool // the same call may succeed later; an Error may differ
-	// Negative means that the answer of a command is no (exit code 1) rather than unknown (2).
+	// Negative means that a command answers no (exit code 1) rather than unknown (2).
 	Negative bool
 	// FixHint is the next step for agents if an Error contains none.
 	FixHint string
 	// Doc is the section of the documentation that explains the codes, in the form page#anchor.
 	Doc string
-	// Title and Meaning belong to codes of the HTTP API.
+	// Title and Meaning are set for codes of the HTTP API.
 	Title, Meaning string
 }
 
@@ -166,10 +166,10 @@ const (
 	docPassword = "account#a-forgotten-password"
 )
 
-// Table returns the rows of the table, first the HTTP API's, ordered by status.
+// Table returns the rows of the table. The rows of the HTTP API are first, ordered by status.
 func Table() []Info { return table }
 
-// Of returns the row of a code, or a row without codes if the code is unknown.
+// Of returns the row of a code. For an unknown code, it returns a row without codes.
 func Of(code string) Info {
 	for _, info := range table {
 		if slices.Contains(info.Codes, code) {
@@ -179,7 +179,7 @@ func Of(code string) Info {
 	return Info{}
 }
 
-// freshCode is the next step for a code that can no longer be approved.
+// freshCode is the next step if a code can no longer be approved.
 const freshCode = "Call createSimulatorSession again for a new code and show the user the new code and URL."
 
 var table = []Info{

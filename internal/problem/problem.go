@@ -23,9 +23,9 @@ type Error struct {
 
 	HTTPStatus int           `json:"-"` // of a backend's answer; 0 if there was none
 	RetryAfter time.Duration `json:"-"` // 0 if unknown, or if waiting does not help
-	// Untrusted reports, with CodeBackendUnreachable, that a certificate is from an unknown authority.
+	// Untrusted reports, for CodeBackendUnreachable, that a certificate is from an unknown authority.
 	Untrusted bool `json:"-"`
-	// Err is the cause, if callers need it. It is not shown.
+	// Err is the cause, for callers that need it. It is not shown.
 	Err error `json:"-"`
 }
 
@@ -35,12 +35,12 @@ func (e *Error) Error() string { return e.Message }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// New returns an error whose retryability is its code's.
+// New returns an error that is retryable if its code is.
 func New(code, message, fixHint string) *Error {
 	return &Error{Code: code, Message: message, Retryable: Of(code).Retryable, FixHint: fixHint}
 }
 
-// CodeOf returns the code of the Error that err wraps, or "".
+// CodeOf returns the code of the Error that err wraps, or "" if it wraps none.
 func CodeOf(err error) string {
 	if e := From(err); e != nil {
 		return e.Code
@@ -48,7 +48,7 @@ func CodeOf(err error) string {
 	return ""
 }
 
-// From returns the Error that err wraps, or nil.
+// From returns the Error that err wraps, or nil if it wraps none.
 func From(err error) *Error {
 	var e *Error
 	errors.As(err, &e)

@@ -1,10 +1,10 @@
-// Package programpath finds the programs of this installation, and a path for each that stays valid across upgrades.
+// Package programpath finds the programs of this installation, and for each a path that stays valid across upgrades.
 // service-mcp imports it and must start fast, so it does not use os/exec.
 //
-// A program has three paths. The file is os.Executable with symbolic links resolved; package managers often install
-// it in a versioned directory that the next upgrade deletes. The called path is os.Args[0], made absolute, or looked
-// up in PATH if it is a plain name; it is ignored if it does not resolve to the file. A stable path is a link that
-// an upgrade switches to the new version; Stable describes how it is chosen.
+// A program has three paths. The file is os.Executable with symbolic links resolved. Package managers often install it
+// in a versioned directory that the next upgrade deletes. The called path is os.Args[0], made absolute, or looked up in
+// PATH if it is a plain name. It is ignored if it does not resolve to the file. A stable path is a link that an upgrade
+// switches to the new version; Stable describes how it is chosen.
 package programpath
 
 import (
@@ -20,14 +20,14 @@ import (
 // name follows it.
 const AdapterPrefix = "service-plugin-"
 
-// installation is the set of programs that this process belongs to.
+// installation is the set of programs to which this process belongs.
 type installation struct {
 	file   string // this executable with links resolved
 	called string // the path under which it was called, or "" if that path does not resolve to file
 	dirs   []string
 }
 
-// current returns this process's installation, as of the first call of a function of this package.
+// current returns this process's installation, as found by the first call of a function of this package.
 var current = sync.OnceValues(func() (installation, error) {
 	file, err := os.Executable()
 	if err != nil {
@@ -55,8 +55,8 @@ func Dir() (string, error) {
 	return filepath.Dir(i.file), err
 }
 
-// Called returns the path under which this process was called, or the path of its file if that is unknown. After an
-// upgrade, the path may refer to another file.
+// Called returns the path under which this process was called, or the path of its file if that path is unknown. After
+// an upgrade, the path may refer to another file.
 func Called() (string, error) {
 	i, err := current()
 	if i.called == "" {
@@ -65,8 +65,8 @@ func Called() (string, error) {
 	return i.called, err
 }
 
-// Beside returns the path of another program of this installation; name has no suffix. It follows the path under
-// which this process was called, so after an upgrade it returns the new version's program. The program may not exist.
+// Beside returns the path of another program of this installation. name has no suffix. The path is based on the path
+// under which this process was called, so after an upgrade it is the new version's program. The program may not exist.
 func Beside(name string) (string, error) {
 	i, err := current()
 	if err != nil {
@@ -75,8 +75,8 @@ func Beside(name string) (string, error) {
 	return i.beside(name + suffix()), nil
 }
 
-// Stable returns the path to register with other software for a program of this installation. It is the first of
-// these paths that resolves to the program, contains no version number, and cannot be redirected by another user:
+// Stable returns the path under which to register a program of this installation with other software. It is the first
+// of these paths that resolves to the program, contains no version number, and cannot be redirected by another user:
 //
 //  1. A link in the folder bin of a folder above the program: /usr/bin of /usr/lib/service, Homebrew's and install.sh's
 //     PREFIX/bin.
@@ -94,7 +94,7 @@ func Stable(name string) (string, error) {
 	return i.stable(name + suffix()), nil
 }
 
-// StableSelf is like Stable, for this program itself, whose file may have any name.
+// StableSelf is like Stable, but for this program itself, whose file may have any name.
 func StableSelf() (string, error) {
 	i, err := current()
 	if err != nil {
@@ -145,7 +145,7 @@ func (i installation) stableSelf() string {
 	return i.stableLink(i.file, filepath.Base(i.file))
 }
 
-// stableLink returns the best stable link called name to file, or file if there is none.
+// stableLink returns the best stable link to file called name, or file if there is none.
 func (i installation) stableLink(file, name string) string {
 	for _, path := range i.candidates(file, name) {
 		if path != file && filepath.IsAbs(path) && !isVersioned(path) && leadsTo(path, file) && isTrusted(path) {
@@ -155,7 +155,7 @@ func (i installation) stableLink(file, name string) string {
 	return file
 }
 
-// candidates returns the paths that may be stable links to file, the best one first.
+// candidates returns the paths that may be stable links to file, the best first.
 func (i installation) candidates(file, name string) []string {
 	var paths []string
 	dir := filepath.Dir(file)
@@ -180,11 +180,11 @@ func (i installation) candidates(file, name string) []string {
 	return paths
 }
 
-// maxLinks limits the number of links that are followed, as operating systems do.
+// maxLinks is the maximum number of links to follow, as in operating systems.
 const maxLinks = 40
 
 // calledDirs returns the directory of the path under which this process was called, and the directory of each link
-// that the path resolves through.
+// through which the path resolves.
 func (i installation) calledDirs() []string {
 	var dirs []string
 	for path := i.called; path != "" && len(dirs) < maxLinks; {
@@ -228,7 +228,7 @@ func absolute(program string, dirs []string) string {
 	return ""
 }
 
-// leadsTo reports whether path is file, whose links are resolved, or resolves to it through symbolic links or
+// leadsTo reports whether path is file, whose links are resolved, or resolves to file through symbolic links or
 // junctions.
 func leadsTo(path, file string) bool {
 	if real, err := filepath.EvalSymlinks(path); err != nil {

@@ -1,6 +1,6 @@
-// Package rendezvous defines how clients find and talk to the daemon: the state directory, the socket paths, the
-// caller's variables, the protocol range and the handshake of an MCP stream. service-mcp imports it, so it must
-// not import packages that slow start-up (encoding/json, gRPC, net).
+// Package rendezvous defines how clients find and call the daemon: the state directory, the socket paths, the caller's
+// variables, the protocol range and the handshake of an MCP stream. service-mcp imports it, so it must not import
+// packages that slow start-up (encoding/json, gRPC, net).
 package rendezvous
 
 import (
@@ -15,23 +15,23 @@ import (
 	"time"
 )
 
-// The ranges of protocols that this build supports on mcp.sock and on control.sock. They are independent of each other
-// and of the build's version. The daemon writes its own into run/daemon.json. A program whose range does not overlap
-// the daemon's is refused, or does not connect, and reports which side to upgrade.
+// Ranges of protocols that this build supports on mcp.sock and control.sock. They are independent of each other and of
+// the build's version. The daemon writes its own ranges to run/daemon.json. If a program's range does not overlap the
+// daemon's, the daemon refuses it, or it does not connect, and the error reports which side to upgrade.
 const (
 	MCPProtocolMin = 1
 	MCPProtocolMax = 1
 )
 
-// ControlProtocolMin and ControlProtocolMax are the range of control.sock (proto/control). A daemon whose record lacks
-// it is older than this range.
+// ControlProtocolMin and ControlProtocolMax are the range of control.sock (proto/control). If a daemon's record does
+// not contain the range, the daemon is older than this range.
 const (
 	ControlProtocolMin = 1
 	ControlProtocolMax = 1
 )
 
-// MaxSocketPath is the maximum length of a socket path in bytes that every platform supports (macOS allows 104
-// including the final zero).
+// MaxSocketPath is the maximum length of a socket path that every platform supports, in bytes. macOS allows 104,
+// including the final zero.
 const MaxSocketPath = 100
 
 // Names in the state directory.
@@ -46,20 +46,20 @@ const (
 	LogName      = "serviced.log"
 )
 
-// Variables are the caller's environment variables that apply to a call. SERVICE_CONFIG_DIR is not among them,
-// because it selects the daemon; nor are variables about opening pages, because the caller's own process opens them.
+// Variables lists the caller's environment variables that apply to a call. It does not include SERVICE_CONFIG_DIR,
+// which selects the daemon, or variables about opening pages, which the caller's own process opens.
 var Variables = []string{
 	"SERVICE_BACKEND_URL", "SERVICE_NO_AUTO_OPEN", "SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI",
-	// The daemon does not use the following variables itself. If the caller sets them and a call fails without
-	// them, the error lists them.
+	// The daemon does not use the following variables. If the caller sets them and a call fails without them, the error
+	// lists them.
 	"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",
 }
 
-// MaxVariable is the maximum length in bytes of a value that is passed on; longer values are omitted.
+// MaxVariable is the maximum length of a value that is passed to the daemon, in bytes. Longer values are omitted.
 const MaxVariable = 4096
 
-// Environ returns the caller's values of Variables, without proxy passwords. Unset variables are omitted; empty ones
-// are included.
+// Environ returns the caller's values of Variables, without proxy passwords. Unset variables are omitted, and empty
+// ones are included.
 func Environ() map[string]string {
 	env := make(map[string]string, len(Variables))
 	for _, name := range Variables {
@@ -70,10 +70,10 @@ func Environ() map[string]string {
 	return env
 }
 
-// proxySchemes are the schemes of proxy addresses. Any other text in front of "://" may be part of a password.
+// proxySchemes lists the schemes of proxy addresses. Any other text before "://" may be part of a password.
 var proxySchemes = []string{"http", "https", "socks5", "socks5h"}
 
-// withoutPassword replaces the user name and the password in a proxy address. The daemon does not need them.
+// withoutPassword replaces the user name and the password in a proxy address, because the daemon does not need them.
 func withoutPassword(name, value string) string {
 	at := strings.LastIndexByte(value, '@')
 	if at < 0 || !strings.HasSuffix(strings.ToUpper(name), "_PROXY") {
@@ -90,9 +90,9 @@ func withoutPassword(name, value string) string {
 // dirVariable is the environment variable that sets the state directory.
 const dirVariable = "SERVICE_CONFIG_DIR"
 
-// Dir returns the absolute path of the state directory: SERVICE_CONFIG_DIR if set, otherwise ~/.service. The
-// directory may not exist. Dir expands a leading tilde, because programs that are not started by a shell receive it
-// unexpanded. It fails for a relative path, which would be a different directory for each client.
+// Dir returns the absolute path of the state directory, which is SERVICE_CONFIG_DIR if set, and ~/.service otherwise.
+// The directory may not exist. Dir expands a leading tilde, because programs that are not started by a shell receive it
+// unexpanded. It returns an error for a relative path, which would be a different directory for each client.
 func Dir() (string, error) {
 	dir := os.Getenv(dirVariable)
 	rest, tilde := strings.CutPrefix(dir, "~")
@@ -112,7 +112,7 @@ func Dir() (string, error) {
 	return filepath.Clean(dir), nil
 }
 
-// DefaultDir returns the default state directory, which is used without SERVICE_CONFIG_DIR: ~/.service.
+// DefaultDir returns ~/.service, the state directory if SERVICE_CONFIG_DIR is not set.
 func DefaultDir() (string, error) {
 	home, err := Home()
 	if err != nil {
@@ -121,7 +121,7 @@ func DefaultDir() (string, error) {
 	return filepath.Join(home, ".service"), nil
 }
 
-// Home returns the user's home directory. Like Dir, it fails for a relative path.
+// Home returns the user's home directory. Like Dir, it returns an error for a relative path.
 func Home() (string, error) {
 	home, err := os.UserHomeDir()
 	switch {
@@ -133,12 +133,12 @@ func Home() (string, error) {
 	return filepath.Clean(home), nil
 }
 
-// AgentID returns an identifier of this process that has not been used by any other process on this machine.
+// AgentID returns an identifier of this process that no other process on this machine has used.
 func AgentID() string {
 	return strconv.Itoa(os.Getpid()) + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 }
 
-// Paths are the file-system locations of one daemon.
+// Paths contains the file-system locations of one daemon.
 type Paths struct {
 	Dir     string // the state directory
 	Run     string // locks and daemon.json
@@ -149,7 +149,7 @@ type Paths struct {
 
 // PathsOf computes the paths for an absolute state directory without accessing the disk. Sockets whose path would
 // exceed MaxSocketPath are placed in XDG_RUNTIME_DIR or a per-user temporary directory, under a hash of dir. If that
-// path is too long as well, the error contains the path, its length and the limit.
+// path is also too long, the error contains the path, its length and the limit.
 func PathsOf(dir string) (Paths, error) {
 	p := Paths{Dir: dir, Run: filepath.Join(dir, RunDir)}
 	p.Sockets = p.Run
@@ -165,8 +165,8 @@ func PathsOf(dir string) (Paths, error) {
 	return p, nil
 }
 
-// Adapters returns the parent of the directories for adapters' sockets and temporary files, one directory per start.
-// It is short enough for the names that go-plugin creates in them.
+// Adapters returns the parent of the directories for adapters' sockets and temporary files. Each start has one
+// directory. The path is short enough for the names that go-plugin creates there.
 func (p Paths) Adapters() string {
 	if dir := filepath.Join(p.Sockets, "a"); len(dir) <= MaxSocketPath-30 {
 		return dir
@@ -174,7 +174,8 @@ func (p Paths) Adapters() string {
 	return filepath.Join(shortRoot(), "service-"+hash(p.Dir), "a")
 }
 
-// shortRoot ignores TMPDIR, because it must return the same directory in every program of one user.
+// shortRoot returns the parent of short socket directories. It ignores TMPDIR, because every program of a user must get
+// the same directory.
 func shortRoot() string {
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && len(dir) <= 40 {
 		return dir
@@ -185,7 +186,7 @@ func shortRoot() string {
 	return "/tmp/service-" + strconv.Itoa(os.Getuid())
 }
 
-// hash returns the 64-bit FNV-1a hash of s in hexadecimal: a short stable name, not a secret.
+// hash returns the 64-bit FNV-1a hash of s in hexadecimal. It is a short stable name, not a secret.
 func hash(s string) string {
 	h := uint64(14695981039346656037)
 	for i := 0; i < len(s); i++ {
@@ -201,7 +202,7 @@ const (
 	ReadyVar = "SERVICE_READY_FD"
 )
 
-// Toolsets that a client may choose in its handshake. They determine which tools are listed. A daemon refuses an
+// Toolsets that a client may choose in its handshake. They determine which tools are listed. The daemon refuses an
 // unknown name.
 const (
 	ToolsetAll   = ""
@@ -211,7 +212,8 @@ const (
 // Toolset reports whether name is a known toolset.
 func Toolset(name string) bool { return name == ToolsetAll || name == ToolsetLocal }
 
-// MaxHandshake is the maximum length in bytes of the line that opens a stream on mcp.sock: one JSON object, e.g.
+// MaxHandshake is the maximum length in bytes of the line that opens a stream on mcp.sock. The line is one JSON object,
+// e.g.
 //
 //	{"mcp":1,"protocolMin":1,"protocolMax":1,"version":"1.2.3","client":"service-mcp","cwd":"/home/a",
 //	 "env":{"CI":"1"},"clientIO":true,"toolset":"local","agent":"4711-dk3f"}
@@ -220,14 +222,14 @@ func Toolset(name string) bool { return name == ToolsetAll || name == ToolsetLoc
 //
 // The daemon sends one line before any MCP message: {"ok":true,"protocol":1,"version":"1.2.3"}, or
 // {"ok":false,"code":"protocol_mismatch","message":"...","fixHint":"..."}, after which it closes the stream. On
-// success, "repeatable" lists the read-only tools: a client may repeat their calls once if the daemon dies before it
-// responds. MCP lines follow in both directions; the client may send before it has received the daemon's line.
+// success, "repeatable" lists the read-only tools, whose calls a client may repeat once if the daemon exits before it
+// responds. MCP lines follow in both directions. The client may send before it has received the daemon's line.
 const MaxHandshake = 64 << 10
 
-// A daemon that needs a client to open a page, or to read or write a file, sends it one private frame: a line that is
-// not an MCP message, with a token of letters and digits between these two constants. The client starts
-// `servicectl client-io` with the token on stdin. That process connects to mcp.sock and executes the daemon's requests
-// (internal/clientio). The client does not forward lines with this prefix to the agent.
+// The daemon sends a client one private frame if it needs the client to open a page, or to read or write a file. The
+// frame is a line that is not an MCP message, with a token of letters and digits between these two constants. The
+// client starts `servicectl client-io` with the token on stdin. That process connects to mcp.sock and executes the
+// daemon's requests (internal/clientio). The client does not forward lines with this prefix to the agent.
 const (
 	ClientIOFrame    = `{"service":{"clientIO":"`
 	ClientIOFrameEnd = `"}}`

@@ -25,11 +25,11 @@ var userCode = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b[BCDFGHJKLMNPQRSTVWXZ]{4}-?[BCDFGHJKLMNPQRSTVWXZ]{4}\b`)
 })
 
-// randomRun is the minimum length of a run of letters and digits that is taken to be random. The run must also mix
-// letters and digits as only generators do.
+// randomRun is the minimum length of a run of letters and digits that counts as random. The run must also mix letters
+// and digits as only generators do.
 const randomRun = 24
 
-// Contains reports whether s contains something that may be a credential.
+// Contains reports whether s may contain a credential.
 func Contains(s string) bool { return known().MatchString(s) || random(s) }
 
 // redacted matches credentials with a known form up to their end. A private key extends to the end of the text.
@@ -40,8 +40,8 @@ var redacted = sync.OnceValue(func() *regexp.Regexp {
 // Redact replaces credentials with a known form. It keeps JSON valid.
 func Redact(s string) string { return redacted().ReplaceAllString(s, "(credential removed)") }
 
-// ContainsUserCode reports whether s contains text that looks like a user code. Because codes are short and have no
-// checksum, ordinary words of eight consonants match too.
+// ContainsUserCode reports whether s contains text that looks like a user code. Codes are short and have no checksum,
+// so ordinary words of eight consonants also match.
 func ContainsUserCode(s string) bool { return userCode().MatchString(s) }
 
 // ContainsToken reports whether s contains a credential of this service or a long random run. It does not allocate.
@@ -66,8 +66,8 @@ func tokenAt[T ~string | ~[]byte](s T, from int) bool {
 	return n >= tokenLeast-4+1
 }
 
-// random reports whether s has a long run that contains a digit and changes often between letters and digits or
-// between cases.
+// random reports whether s has a long run that contains a digit and often changes between letters and digits or between
+// cases.
 func random[T ~string | ~[]byte](s T) bool {
 	start := 0
 	for i := 0; i <= len(s); i++ {

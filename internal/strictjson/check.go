@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxQuoted is the maximum number of characters that an error quotes from a wrong value.
+// maxQuoted is the maximum number of characters of a wrong value that an error quotes.
 const maxQuoted = 60
 
 func quote(s string) string {

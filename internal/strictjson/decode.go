@@ -20,16 +20,16 @@ type Error struct {
 	Path string
 	// Message describes the error at that position.
 	Message string
-	// Want describes what was expected, e.g. "an integer from 0 to 100"; it is empty if Message is sufficient.
+	// Want describes the expected value, e.g. "an integer from 0 to 100"; empty if Message is sufficient.
 	Want string
-	// Example is valid JSON for that position or an enclosing object; empty if there is none.
+	// Example is valid JSON for that position or for an enclosing object; empty if there is none.
 	Example string
-	// Beyond is true for errors that JSON Schema cannot express: a repeated name, nesting that is too deep, or text
-	// that is not JSON.
+	// Beyond is set for errors that JSON Schema cannot express: a repeated name, excessive nesting, or text that is not
+	// JSON.
 	Beyond bool
 }
 
-// Error returns the path, the message, what was expected, and the example.
+// Error returns the path, the message, the expected value and the example.
 func (e *Error) Error() string {
 	text := e.Message
 	if e.Path != "" {
@@ -44,7 +44,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// maxNesting is the maximum number of levels. No valid document needs as many.
+// maxNesting is the maximum number of levels. Valid documents need far fewer.
 const maxNesting = 100
 
 // decoder decodes one document.
@@ -55,12 +55,12 @@ type decoder struct {
 	nulls bool
 	// skipped is the path of the last value that was treated as missing.
 	skipped string
-	// examples are the examples of the enclosing objects, innermost last.
+	// examples contains the examples of the enclosing objects, innermost last.
 	examples []string
 }
 
-// Decode decodes a document into the value that into points to, which may contain defaults. On failure it
-// returns an *Error.
+// Decode decodes a document into the value to which into points, which may contain defaults. On failure it returns an
+// *Error.
 func (s *Shape[T]) Decode(data []byte, into *T) error {
 	if !utf8.Valid(data) {
 		return &Error{Message: "it is not UTF-8", Beyond: true}
@@ -175,7 +175,7 @@ func (d *decoder) raw(n *node, tok json.Token, from int64, into reflect.Value) e
 	return nil
 }
 
-// skip reads the rest of a value of any type. It rejects repeated names in it, too.
+// skip reads the rest of a value of any type. It also rejects repeated names in the value.
 func (d *decoder) skip(tok json.Token) error {
 	switch tok {
 	case json.Delim('{'):
@@ -204,7 +204,7 @@ func (d *decoder) end() error {
 	return nil
 }
 
-// members reads the names and values of an object. target returns the destination of a value; missing is called for a
+// members reads the names and values of an object. target returns the destination of a value. missing is called for a
 // value that is treated as missing.
 func (d *decoder) members(target func(name string) (*node, reflect.Value, error), missing func(name string)) error {
 	seen := map[string]bool{}
@@ -233,7 +233,7 @@ func (d *decoder) members(target func(name string) (*node, reflect.Value, error)
 	return d.end()
 }
 
-// isFixed reports whether a string must be one of some words or match a pattern, so that an empty string can only
+// isFixed reports whether a string must be one of several words or match a pattern, so that an empty string can only
 // mean a missing value.
 func (n *node) isFixed() bool { return n.kind == text && (n.rule.Words != nil || n.pattern != nil) }
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Schema returns the JSON Schema 2020-12 of the documents that Decode accepts, ready for encoding/json. It is less
-// strict than Decode only where Error.Beyond is true.
+// Schema returns the JSON Schema 2020-12 of the documents that Decode accepts, in a form for encoding/json. The schema
+// is less strict than Decode only where Error.Beyond is set.
 func (s *Shape[T]) Schema() map[string]any { return s.root.schema() }
 
 func (n *node) schema() map[string]any {
@@ -83,7 +83,7 @@ func (n *node) objectSchema(out map[string]any) {
 
 // Field is a field of an object, for documentation.
 type Field struct {
-	// Name is its position within the object, e.g. battery.level.
+	// Name is the position of the field within the object, e.g. battery.level.
 	Name string
 	// What describes the field, and Want its valid values.
 	What, Want string
@@ -92,7 +92,7 @@ type Field struct {
 }
 
 // Fields returns the fields of the object at a position such as steps[].input. Fields of inner objects follow their
-// object. It returns nil if the position is not an object.
+// object. It returns nil if there is no object at the position.
 func (s *Shape[T]) Fields(place string) []Field { return s.find(place).describe("") }
 
 // Want describes the valid values at a position, e.g. "an integer from 0 to 100".

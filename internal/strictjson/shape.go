@@ -1,6 +1,6 @@
-// Package strictjson decodes JSON that users and agents write by hand. If a name is misspelt, repeated or missing, or
-// a value has the wrong type, the error contains the position, the expected value and an example. The same rules
-// produce the JSON Schema of the accepted documents.
+// Package strictjson decodes JSON that users and agents write by hand. If a name is misspelt, repeated or missing, or a
+// value has the wrong type, the error contains the position, the expected value and an example. The same rules
+// determine the JSON Schema of the accepted documents.
 package strictjson
 
 import (
@@ -11,36 +11,36 @@ import (
 	"strings"
 )
 
-// Rule restricts a value beyond its Go type. The zero value adds no restriction.
+// Rule restricts a value further than its Go type. The zero value adds no restriction.
 type Rule struct {
 	// What describes the value in a few words.
 	What string
 	// Words are the allowed strings.
 	Words []string
-	// Min and Max are the limits of an integer; by default it is limited to 53 bits.
+	// Min and Max are the limits of an integer. By default it is limited to 53 bits.
 	Min, Max *int64
 	// Pattern is a regular expression for a string. Form describes it in words that fit after "expected".
 	Pattern, Form string
-	// MinLength and MaxLength limit the number of characters of a string; 0 means no limit.
+	// MinLength and MaxLength limit the number of characters of a string. 0 means no limit.
 	MinLength, MaxLength int
-	// MaxItems limits a list; 0 means no limit.
+	// MaxItems is the maximum number of items of a list. 0 means no limit.
 	MaxItems int
 	// Keys are the allowed names of a map.
 	Keys []string
-	// Required are the fields that an object must have. It must have exactly one of the fields in ExactlyOne and at
-	// least one of the fields in AnyOf.
+	// Required lists fields that an object must have. The object must also have exactly one of the fields in ExactlyOne
+	// and at least one of the fields in AnyOf.
 	Required, ExactlyOne, AnyOf []string
 	// Object restricts a json.RawMessage to objects.
 	Object bool
-	// Default is the value of a missing field: a string, a bool or an int64; nil means the zero value.
+	// Default is the value of a missing field: a string, a bool or an int64. Nil means the zero value.
 	Default any
-	// Example is the JSON that error messages show as an example: the value itself, or an object that contains it. It
-	// also applies to nested values that have no example of their own.
+	// Example is the JSON that error messages show as an example. It is the value itself, or an object that contains
+	// the value. It also applies to nested values without their own example.
 	Example string
 }
 
-// Rules maps positions of values, such as steps[].input.kind, to their rules; * stands for any name in a map, and the
-// empty string for the document.
+// Rules maps positions of values, such as steps[].input.kind, to their rules. A * represents any name in a map, and the
+// empty string represents the document.
 type Rules map[string]Rule
 
 // Under returns the rules for values below a position, with positions relative to it.
@@ -56,7 +56,7 @@ func (r Rules) Under(place string) Rules {
 	return inner
 }
 
-// A Shape is a Go type with its rules. It is safe for concurrent use.
+// Shape is a Go type with its rules. It is safe for concurrent use.
 type Shape[T any] struct {
 	root *node
 	// Nulls makes null mean a missing value, because some clients send null. An empty string then also means a

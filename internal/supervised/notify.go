@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The environment variables that contain systemd's notification socket and watchdog limit (sd_notify(3),
+// Environment variables that contain systemd's notification socket and watchdog limit (sd_notify(3),
 // sd_watchdog_enabled(3)).
 const (
 	notifySocket = "NOTIFY_SOCKET"
@@ -15,7 +15,7 @@ const (
 	watchdogPID  = "WATCHDOG_PID"
 )
 
-// Notifier reports the program's state to the service manager. The zero value and nil report nothing. Its methods do
+// Notifier reports the program's state to the service manager. The zero value and nil do not report it. Its methods do
 // not block and do not return errors.
 type Notifier struct {
 	socket   string
@@ -42,7 +42,7 @@ func NewNotifier() *Notifier {
 // Ready reports that the program is serving.
 func (n *Notifier) Ready() { n.send("READY=1\nSTATUS=serving") }
 
-// Stopping reports that the program is shutting down, with the reason.
+// Stopping reports that the program is shutting down because of why.
 func (n *Notifier) Stopping(why string) { n.send("STOPPING=1\nSTATUS=stopping: " + why) }
 
 // Waiting reports what the program is waiting for before it is ready.
@@ -58,7 +58,7 @@ func (n *Notifier) Alive(now time.Time) {
 	n.send("WATCHDOG=1")
 }
 
-// send writes one datagram. A socket name that begins with @ is in the abstract namespace, both in package net and in
+// send writes one datagram. A socket name that begins with @ is in the abstract namespace, both for package net and for
 // systemd.
 func (n *Notifier) send(text string) {
 	if n == nil || n.socket == "" {

@@ -1,6 +1,6 @@
-// Package supervised connects a long-running program to the service manager that started it: the program stops when
-// the manager asks it to, reports its state, and writes its log where the manager collects logs. Without a service
-// manager it changes nothing.
+// Package supervised connects a long-running program to the service manager that started it. The program stops at the
+// manager's request, reports its state, and writes its log where the manager collects logs. Without a service manager,
+// the package has no effect.
 package supervised
 
 import (
@@ -51,7 +51,7 @@ func (p *program) Start(service.Service) error {
 		p.err = p.f(p.ctx)
 		close(p.done)
 		if p.ctx.Err() == nil && runtime.GOOS == "windows" {
-			p.exit() // the manager waits for Stop; it restarts a process that exits without it
+			p.exit() // the manager restarts a process that exits before Stop is called
 		}
 	}()
 	return nil
@@ -64,8 +64,8 @@ func (p *program) Stop(service.Service) error {
 	return p.err
 }
 
-// Output returns the writer for the program's log: w, or the event log of the service name if the Windows Service
-// Control Manager started the process, which then has no standard error.
+// Output returns the writer for the program's log. This is w, or the event log of the service name if the Windows
+// Service Control Manager started the process, which then has no standard error.
 func Output(name string, w io.Writer) io.Writer {
 	if runtime.GOOS != "windows" || service.Interactive() {
 		return w
@@ -81,7 +81,7 @@ func Output(name string, w io.Writer) io.Writer {
 	return eventLog{log}
 }
 
-// eventLog writes each line as one event.
+// eventLog writes each line as an event.
 type eventLog struct{ log service.Logger }
 
 func (e eventLog) Write(p []byte) (int, error) {

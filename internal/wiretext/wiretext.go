@@ -1,5 +1,5 @@
 // Package wiretext prevents text that is not UTF-8, such as paths and variables on older systems, from breaking gRPC
-// calls, because protocol buffers reject it. It works for every message type.
+// calls. Protocol buffers reject such text. The package works for every message type.
 package wiretext
 
 import (
@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Codec returns gRPC's own codec with a fallback: it repairs a message that cannot be encoded and tries again.
+// Codec returns gRPC's own codec with a fallback. If a message cannot be encoded, the codec repairs it and tries again.
 func Codec() encoding.CodecV2 { return codec{encoding.GetCodecV2("proto")} }
 
 type codec struct{ encoding.CodecV2 }

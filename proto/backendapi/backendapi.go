@@ -11,7 +11,7 @@ const (
 	// PathDeviceCancel cancels a device code that will not be polled again.
 	PathDeviceCancel = "/api/auth/device/cancel"
 	PathAccount      = "/api/account"
-	PathAccountLink  = "/api/account/link" // DELETE revokes the link that the caller's token belongs to
+	PathAccountLink  = "/api/account/link" // DELETE revokes the link of the caller's token
 	PathSessions     = "/api/sessions"
 	PathProjects     = "/api/projects"
 	PathHealth       = "/api/health"
@@ -20,9 +20,8 @@ const (
 	PathAssistantScript = "/assistant-script"
 )
 
-// Headers. A request carries the install id or a bearer token, never both. The other three headers describe the
-// requester. They are optional, have at most 100 printable characters each, and are shown to the user on the
-// activation page.
+// Headers. A request has the install id or a bearer token, never both. The other three headers describe the requester.
+// They are optional, have at most 100 printable characters each, and are shown to the user on the activation page.
 const (
 	HeaderInstallID = "X-Service-Install-Id"
 	HeaderHost      = "X-Service-Host"
@@ -67,15 +66,15 @@ type Token struct {
 	Account
 }
 
-// Account is the response to GET /api/account: the owner of a token. Times are ISO 8601 UTC. ExpiresAt is always
-// present, and null for a token that does not expire.
+// Account is the response to GET /api/account and describes the owner of a token. Times are ISO 8601 UTC. ExpiresAt is
+// always present, and null for a token that does not expire.
 type Account struct {
 	AccountID string  `json:"accountId" check:"name=64,required"`
 	Tier      string  `json:"tier" check:"name=64,required"`
 	LinkedAt  string  `json:"linkedAt" check:"time,required"`
 	ExpiresAt *string `json:"expiresAt" check:"time"`
-	// Email is the address that the account's owner signs in with; absent in a Token. Show it only to the owner:
-	// never store it, log it or pass it to an agent.
+	// Email is the address with which the account's owner signs in. It is absent in a Token. Show it only to the owner,
+	// and never store it, log it or pass it to an agent.
 	Email string `json:"email,omitempty" check:"line=254"`
 }
 
@@ -90,7 +89,7 @@ type Problem struct {
 	FixHint   string `json:"fixHint"`
 }
 
-// AuthRequired is the 401 body of an account route: a Problem with a new device code.
+// AuthRequired is the 401 body of an account route. It is a Problem with a new device code.
 type AuthRequired struct {
 	Problem
 	DeviceCode
@@ -104,7 +103,7 @@ type SessionRequest struct {
 	Fresh       bool   `json:"fresh,omitempty"`
 }
 
-// Session is a browser-simulator session. Apps and Pages are the numbers of current connections; LastSeq is the
+// Session is a session of the browser simulator. Apps and Pages are the numbers of current connections. LastSeq is the
 // sequence number of the latest event, or 0 before the first.
 type Session struct {
 	SessionID    string  `json:"sessionId" check:"name=128,required"`
@@ -123,13 +122,14 @@ type Session struct {
 	LastSeq      int64   `json:"lastSeq"`
 }
 
-// CreatedSession is the response to POST /api/sessions: 201 with Created set for a new session, 200 for a resumed one.
+// CreatedSession is the response to POST /api/sessions. For a new session, the status is 201 and Created is set. For a
+// resumed one, the status is 200.
 type CreatedSession struct {
 	Session
 	Created bool `json:"created"`
 }
 
-// SessionList is the response to GET /api/sessions: open sessions, newest first.
+// SessionList is the response to GET /api/sessions. It contains the open sessions, newest first.
 type SessionList struct {
 	Sessions []Session `json:"sessions" check:"required"`
 }
@@ -139,7 +139,7 @@ type SessionSecret struct {
 	AppSecret string `json:"appSecret" check:"token=512,required"`
 }
 
-// EventPage is the response to GET /api/sessions/{id}/events: rows of the event log after a cursor.
+// EventPage is the response to GET /api/sessions/{id}/events. It contains rows of the event log after a cursor.
 type EventPage struct {
 	Events []json.RawMessage `json:"events" check:"required"`
 	Next   int64             `json:"next"`
@@ -151,18 +151,19 @@ type EventPage struct {
 // MaxWaitMs is the maximum value of waitMs in GET /api/sessions/{id}/events, in ms.
 const MaxWaitMs = 25_000
 
-// Control is the body of POST /api/sessions/{id}/control: one glasses control frame for the simulator page.
+// Control is the body of POST /api/sessions/{id}/control, which is a glasses control frame for the simulator page.
 type Control struct {
 	Type    string          `json:"type"`
 	Payload json.RawMessage `json:"payload"`
-	// Media is encoded as base64: the picture of sim.camera or the WAV of sim.microphone, at most MaxControlMedia bytes.
+	// Media is the picture of sim.camera or the WAV of sim.microphone, at most MaxControlMedia bytes. It is encoded as
+	// base64.
 	Media []byte `json:"media,omitempty"`
 }
 
 // MaxControlMedia is the maximum size of Control.Media in bytes, before base64 encoding.
 const MaxControlMedia = 1 << 20
 
-// Controlled is the response to a Control: the payload of the page's result (glasses.Result), including errors.
+// Controlled is the response to a Control. It is the payload of the page's result (glasses.Result), including errors.
 type Controlled struct {
 	Result json.RawMessage `json:"result" check:"required"`
 }

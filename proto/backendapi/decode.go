@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Limits of the lists and maps in a response. An entry can be as short as three bytes on the wire but takes many times
+// Limits of the lists and maps in a response. An entry can be as short as three bytes on the wire, but needs many times
 // that in memory. Backends list at most 500 projects or events.
 const (
 	maxEntries = 1000   // per list or map
@@ -22,15 +22,14 @@ const (
 // FixHintMismatch is the fix hint for every response that does not match this package.
 const FixHintMismatch = "Update the service, or check SERVICE_BACKEND_URL: the backend does not match this version."
 
-// ErrMissing means that a response lacks a required field.
+// ErrMissing is returned if a response lacks a required field.
 var ErrMissing = errors.New("a required field is missing")
 
-// lenient accepts what backends pass on as apps wrote it, such as half of an emoji.
+// lenient accepts text that backends pass on unchanged from apps, such as half of an emoji.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// Decode decodes the body of a successful response into answer, which points to a response type of this package, and
-// checks it. Unknown fields are ignored. Its error names the field but never quotes the body, which may contain a
-// secret.
+// Decode decodes the body of a successful response into answer and checks it. answer points to a response type of this
+// package. Unknown fields are ignored. Errors name the field but never quote the body, which may contain a secret.
 func Decode(body []byte, answer any) error {
 	body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
 	err := json.Unmarshal(body, answer, lenient, json.WithUnmarshalers(limitLists()))
@@ -50,9 +49,9 @@ func Decode(body []byte, answer any) error {
 	return Check(answer)
 }
 
-// Check checks every text of a response type of this package, the number of its entries, and that every required
-// field is present. A text field without a rule must be empty. Its error names the field but never quotes the value,
-// and wraps ErrMissing if a field is missing.
+// Check checks every text of a response type of this package, the number of its entries, and that every required field
+// is present. A text field without a rule must be empty. Errors name the field but never quote the value. An error for
+// a missing field wraps ErrMissing.
 func Check(answer any) error {
 	var w walker
 	if err := w.walk(rule{}, reflect.ValueOf(answer)); err != nil {
@@ -64,14 +63,14 @@ func Check(answer any) error {
 	return nil
 }
 
-// TokenAnswer is the response to a TokenRequest, as its caller reads it: the fields of Pending, or a Token.
+// TokenAnswer is the response to a TokenRequest in the form for its caller: the fields of Pending, or a Token.
 type TokenAnswer struct {
 	Pending             bool  `json:"pending"`
 	PollIntervalSeconds int64 `json:"pollIntervalSeconds"`
 	*Token
 }
 
-// check reports an error unless the user has not decided yet or there is a token.
+// check returns an error unless the response is either pending or a token.
 func (a *TokenAnswer) check() error {
 	switch {
 	case a.Pending && a.Token != nil:
@@ -87,8 +86,8 @@ type tooMany struct{ field string }
 
 func (e *tooMany) Error() string { return fmt.Sprintf("field %q has too many entries", e.field) }
 
-// limitLists returns a hook that counts the entries of lists before each is decoded, so that a small body cannot use a
-// lot of memory. It leaves the decoding to the package json (ErrUnsupported).
+// limitLists returns a hook that counts the entries of lists before each entry is decoded, so that a small body cannot
+// use much memory. The hook leaves the decoding to package json (ErrUnsupported).
 func limitLists() *json.Unmarshalers {
 	inAll := 0
 	return json.UnmarshalFromFunc(func(d *jsontext.Decoder, _ any) error {
@@ -103,7 +102,7 @@ func limitLists() *json.Unmarshalers {
 	})
 }
 
-// fieldAt returns the name of the field at or around a position, for an error.
+// fieldAt returns the name of the field at or around a position, for use in an error.
 func fieldAt(at jsontext.Pointer) string {
 	const most = 60 // bytes
 	name := ""
@@ -115,7 +114,7 @@ func fieldAt(at jsontext.Pointer) string {
 	return name[:min(len(name), most)]
 }
 
-// checkPresent reports an error if body lacks a field with the rule present, which may be zero.
+// checkPresent returns an error if body lacks a field with the rule present. Such a field may be zero.
 func checkPresent(body []byte, answer reflect.Type) error {
 	var given map[string]jsontext.Value
 	for i := range answer.NumField() {
@@ -135,8 +134,8 @@ func checkPresent(body []byte, answer reflect.Type) error {
 	return nil
 }
 
-// rule is what a response's field must comply with. A field states it in its tag check: a form, which may have a
-// maximum length after =, and the words required (neither empty nor zero), present (it may be zero) and unsigned.
+// rule is the rule for a field of a response. The field's tag check contains a form, which may have a maximum length
+// after =, and the words required (neither empty nor zero), present (may be zero) and unsigned.
 type rule struct {
 	field                       string
 	fits                        form // nil if the tag has none
@@ -168,7 +167,7 @@ func ruleOf(f reflect.StructField) rule {
 // walker checks one response and counts the entries of its lists and maps.
 type walker struct{ entries int }
 
-// walk checks v, the value of a field with rule r. The caller checks raw JSON.
+// walk checks v, the value of a field with the rule r. The caller checks raw JSON.
 func (w *walker) walk(r rule, v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

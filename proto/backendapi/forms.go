@@ -16,8 +16,8 @@ import (
 // maxKey is the maximum length of a key of a map in bytes.
 const maxKey = 64
 
-// form reports whether a text is valid for a field. most is the maximum length from the field's tag; texts for users
-// are measured in characters, others in bytes.
+// form reports whether a text is valid for a field. most is the maximum length from the field's tag. Texts for users
+// are measured in characters, and other texts in bytes.
 type form func(text string, most int) bool
 
 // forms maps the names that tags use to forms.
@@ -30,7 +30,7 @@ var forms = map[string]form{
 	"time":     isTimestamp,
 	"line":     isLine,
 	"prose":    isProse,
-	// URLs. Secrets are sent to pages and sockets, so these are encrypted unless the host is this machine.
+	// URLs. Secrets are sent to pages and sockets, so their URLs must be encrypted unless the host is this machine.
 	"page":    encrypted(loopback.IsBrowserHost, "http", "https"),
 	"socket":  encrypted(loopback.IsHost, "ws", "wss"),
 	"url":     address("http", "https"),
@@ -42,7 +42,7 @@ var (
 	userCodeForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Z0-9]{4}-[A-Z0-9]{4}$`) })
 )
 
-// isToken accepts a bearer token of RFC 6750, which fits in a header.
+// isToken accepts a bearer token of RFC 6750, which is valid in a header.
 func isToken(text string, most int) bool { return len(text) <= most && tokenForm().MatchString(text) }
 
 // isVisible accepts printable ASCII without spaces.
@@ -73,8 +73,8 @@ func isProse(text string, most int) bool {
 	})
 }
 
-// isUnsafe reports control characters, and characters that hide text or change the order in which it is shown. It
-// allows joiners and other marks of writing systems.
+// isUnsafe reports whether r is a control character, or a character that hides text or changes its order. Joiners and
+// other marks of writing systems are safe.
 func isUnsafe(r rune) bool {
 	switch {
 	case unicode.IsControl(r), r == '\u2028', r == '\u2029':
@@ -86,8 +86,8 @@ func isUnsafe(r rune) bool {
 	return r >= 0xe0000 && r <= 0xe007f // invisible tag characters
 }
 
-// encrypted accepts an absolute URL with one of the given schemes, of which those without encryption are accepted
-// only if isOwn reports that the host is this machine.
+// encrypted accepts an absolute URL with one of the given schemes. Schemes without encryption are accepted only if
+// isOwn reports that the host is this machine.
 func encrypted(isOwn func(host string) bool, schemes ...string) form {
 	fits := address(schemes...)
 	return func(text string, most int) bool {

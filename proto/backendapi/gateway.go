@@ -9,7 +9,7 @@ const FieldGatewayUsage = "gatewayUsage"
 
 // GatewayUsage is the cost of a project's calls through the AI gateway. Money is in micro-dollars, times are UTC, and
 // the range consists of whole hours or days. If the grants hide the text model, ByModel and the models' Resolves are
-// null; if they hide the credentials, BySource and KeySource are null. Refused calls count only in Refused.
+// null. If they hide the credentials, BySource and KeySource are null. Refused calls count only in Refused.
 type GatewayUsage struct {
 	Project  string            `json:"project" check:"line=200,required"`
 	Range    GatewayRange      `json:"range" check:"required"`
@@ -22,7 +22,7 @@ type GatewayUsage struct {
 	// Series has a point for every hour or day, including those without calls.
 	Series   []GatewayPoint   `json:"series" check:"required"`
 	Refusals []GatewayRefusal `json:"refusals"`
-	// KeySource is what pays for the next call: credit, own_key, local or script; none if no model is available.
+	// KeySource is what pays for the next call: credit, own_key, local or script. It is none if no model is available.
 	KeySource *string        `json:"keySource" check:"name=32"`
 	Models    []GatewayModel `json:"models" check:"required"`
 	Summary   string         `json:"summary" check:"prose=2000,required"`
@@ -34,9 +34,9 @@ type GatewayRange struct {
 	To   string `json:"to" check:"time"`
 }
 
-// GatewayCredit is the account's prepaid credit. Reserved is the part of the balance reserved for calls in flight;
-// Free is the part granted without payment. Locked credit cannot be spent until the owner has confirmed the
-// email address. TopUp is the URL of the page for adding credit, or null if the backend has none.
+// GatewayCredit is the account's prepaid credit. Reserved is the part of the balance reserved for calls in flight. Free
+// is the part granted without payment. Locked credit cannot be spent until the owner has confirmed the email address.
+// TopUp is the URL of the page for adding credit, or null if the backend has none.
 type GatewayCredit struct {
 	BalanceMicroUSD  int64   `json:"balanceMicroUsd"`
 	ReservedMicroUSD int64   `json:"reservedMicroUsd"`
@@ -45,7 +45,7 @@ type GatewayCredit struct {
 	TopUp            *string `json:"topUp" check:"page"`
 }
 
-// GatewayCaps are the spending caps of the project and of its account; null means no cap.
+// GatewayCaps contains the spending caps of the project and its account. Null means no cap.
 type GatewayCaps struct {
 	Day          *GatewayCap `json:"day"`
 	Month        *GatewayCap `json:"month"`
@@ -61,7 +61,7 @@ type GatewayCap struct {
 	ResetsAt         string `json:"resetsAt" check:"time"`
 }
 
-// GatewaySums are totals over calls. TextIn excludes TextCached, the input tokens read from the provider's cache.
+// GatewaySums contains totals over calls. TextIn excludes TextCached, the input tokens read from the provider's cache.
 // Estimated is the number of calls for which the provider reported no usage.
 type GatewaySums struct {
 	Calls      int64 `json:"calls"`
@@ -75,19 +75,19 @@ type GatewaySums struct {
 	TextOut    int64 `json:"textOut"`
 }
 
-// GatewayOfModel holds the totals of one model.
+// GatewayOfModel contains the totals of one model.
 type GatewayOfModel struct {
 	Model string `json:"model" check:"name=128"`
 	GatewaySums
 }
 
-// GatewayOfSource holds the totals of calls paid by one source: credit, own_key, local or script.
+// GatewayOfSource contains the totals of calls paid by one source: credit, own_key, local or script.
 type GatewayOfSource struct {
 	Source string `json:"source" check:"name=32"`
 	GatewaySums
 }
 
-// GatewayPoint holds the totals of the hour or day that begins at At.
+// GatewayPoint contains the totals of the hour or day that begins at At.
 type GatewayPoint struct {
 	At       string `json:"at" check:"time"`
 	Calls    int64  `json:"calls"`
@@ -96,7 +96,8 @@ type GatewayPoint struct {
 	MicroUSD int64  `json:"microUsd"`
 }
 
-// GatewayRefusal counts the calls refused for one reason in the last 30 days of the range. FixHint is the next step.
+// GatewayRefusal is the number of calls refused for one reason in the last 30 days of the range. FixHint is the next
+// step.
 type GatewayRefusal struct {
 	Code    string `json:"code" check:"name=64"`
 	Count   int64  `json:"count"`
@@ -105,7 +106,7 @@ type GatewayRefusal struct {
 }
 
 // GatewayModel is a model id that apps can request. The id assistant resolves to the model in the project's settings.
-// Why is the reason if a model is not available.
+// Why explains why a model is not available.
 type GatewayModel struct {
 	ID        string  `json:"id" check:"name=128"`
 	API       *string `json:"api" check:"name=32"` // chat, responses or messages

@@ -6,7 +6,7 @@ import (
 	"errors"
 )
 
-// Routes below PathProjects + "/{project}". Agents call them with a bearer token; Routes() lists the grants that they
+// Routes below PathProjects + "/{project}". Agents call them with a bearer token. Routes() lists the grants that they
 // require. Unknown projects and projects of other accounts both lead to not_found.
 const (
 	PathAssistant          = "/assistant"             // GET AssistantConfig, PATCH AssistantChange -> AssistantConfig
@@ -17,7 +17,7 @@ const (
 	PathConnectionPageFile = "/connection-page/file"  // GET ConnectionPageFile
 )
 
-// PathIngest receives batches from shipped apps: POST AnalyticsBatch with Authorization: Bearer <project key>.
+// PathIngest receives batches from published apps: POST AnalyticsBatch with Authorization: Bearer <project key>.
 const PathIngest = "/api/analytics"
 
 // Capabilities that grants control, and the levels of a grant.
@@ -31,8 +31,8 @@ const (
 	LevelReadWrite = "read_write"
 )
 
-// PermissionDenied is the 403 body for a missing grant, with the level needed and the level granted. Field is set if
-// the grant is for one field of the assistant's config.
+// PermissionDenied is the 403 body for a missing grant, with the needed and the granted level. Field is set if the
+// grant is for one field of the assistant's config.
 type PermissionDenied struct {
 	Problem
 	Project    string `json:"project"`
@@ -48,14 +48,15 @@ type VersionConflict struct {
 	CurrentVersion int64 `json:"currentVersion"`
 }
 
-// Access holds the agents' levels for a project's data; the assistant's config has one level per field.
+// Access contains the agents' levels for a project's data. The assistant's config has one level per field.
 type Access struct {
 	AssistantConfig map[string]string `json:"assistantConfig" check:"name=64"`
 	Credentials     string            `json:"credentials" check:"name=64"`
 	Analytics       string            `json:"analytics" check:"name=64"`
 }
 
-// Project is an app of an account. Project is its app id. Platforms is a subset of ios, android, web and desktop.
+// Project is an app of an account. Its field Project is the app id. Platforms is a subset of ios, android, web and
+// desktop.
 type Project struct {
 	Project      string   `json:"project" check:"line=200,required"`
 	DisplayName  string   `json:"displayName" check:"line=200"`
@@ -73,9 +74,9 @@ type ProjectList struct {
 	Projects []Project `json:"projects" check:"required"`
 }
 
-// AssistantConfig is the configuration of a project's voice assistant. TextModel is the model that apps use when they
-// request "assistant" from the AI gateway; empty means the operator's default. A field hidden by the grants is null;
-// Access contains the levels. Version counts changes and is 0 before the first.
+// AssistantConfig is the configuration of a project's voice assistant. TextModel is the model for requests for
+// "assistant" to the AI gateway; empty means the operator's default. A field hidden by the grants is null. Access
+// contains the levels. Version is the number of changes.
 type AssistantConfig struct {
 	Project       string            `json:"project" check:"line=200,required"`
 	Version       int64             `json:"version" check:"unsigned"`
@@ -90,7 +91,7 @@ type AssistantConfig struct {
 	Access        map[string]string `json:"access" check:"name=64,required"`
 	Choices       AssistantChoices  `json:"choices"`
 	Cost          AssistantCost     `json:"cost"`
-	// Changed lists the fields whose value the change modified; it is absent in the response to a read.
+	// Changed lists the fields whose value the change modified. It is absent in the response to a read.
 	Changed []string `json:"changed,omitempty" check:"name=64"`
 }
 
@@ -102,8 +103,8 @@ type AssistantChoices struct {
 	TextModels     []TextModel      `json:"textModels"`
 }
 
-// TextModel is one model of the AI gateway. Default marks the model for projects that have not chosen one. Why is the
-// reason if the model is not available now; otherwise it is null.
+// TextModel is a model of the AI gateway. Default marks the model for projects that have not chosen one. Why explains
+// why the model is not available now; otherwise it is null.
 type TextModel struct {
 	ID                 string     `json:"id" check:"name=128"`
 	Name               string     `json:"name" check:"line=200"`
@@ -113,15 +114,16 @@ type TextModel struct {
 	MicroUSDPerMillion TokenPrice `json:"microUsdPerMillion"`
 }
 
-// TokenPrice is the price in micro-dollars per million tokens: for input, for input read from a cache, and for output.
+// TokenPrice contains the prices per million tokens in micro-dollars: for input, for input read from a cache, and for
+// output.
 type TokenPrice struct {
 	In     int64 `json:"in"`
 	Cached int64 `json:"cached"`
 	Out    int64 `json:"out"`
 }
 
-// AssistantModel is one model. Voices lists the ids of the voices of a realtime model. The price is in micro-dollars
-// per minute of conversation, or null if the operator has not set one.
+// AssistantModel is a model for assistants. Voices lists the ids of the voices of a realtime model. The price is in
+// micro-dollars per minute of conversation, or null if the operator has not set one.
 type AssistantModel struct {
 	ID                string   `json:"id" check:"name=128"`
 	Name              string   `json:"name" check:"line=200"`
@@ -130,16 +132,16 @@ type AssistantModel struct {
 	MicroUSDPerMinute *int64   `json:"microUsdPerMinute"`
 }
 
-// AssistantVoice is one voice.
+// AssistantVoice is a voice of an assistant.
 type AssistantVoice struct {
 	ID          string `json:"id" check:"name=128"`
 	Name        string `json:"name" check:"line=200"`
 	Description string `json:"description" check:"prose=4000"`
 }
 
-// AssistantCost is the price with this config, in micro-dollars: per minute of conversation, per minute before the
-// change in the request, and per million tokens of the text model. Null means unknown, because a price is not set or
-// a field is hidden.
+// AssistantCost is the price with this config in micro-dollars: per minute of conversation, per minute before the
+// change in the request, and per million tokens of the text model. Null means unknown, because a price is not set or a
+// field is hidden.
 type AssistantCost struct {
 	MicroUSDPerMinute       *int64      `json:"microUsdPerMinute"`
 	BeforeMicroUSDPerMinute *int64      `json:"beforeMicroUsdPerMinute"`
@@ -148,7 +150,7 @@ type AssistantCost struct {
 	Note                    string      `json:"note" check:"prose=1000"`
 }
 
-// AssistantChange is the body of PATCH: the version that was read and the fields to change.
+// AssistantChange is the body of PATCH. It contains the version that was read and the fields to change.
 type AssistantChange struct {
 	Version       int64   `json:"version"`
 	RealtimeModel *string `json:"realtimeModel,omitempty"`
@@ -159,7 +161,7 @@ type AssistantChange struct {
 	Sounds        *bool   `json:"sounds,omitempty"`
 }
 
-// Credential reports whether a project has its own key for a provider; it never contains the key. TestResult is ok,
+// Credential reports whether a project has its own key for a provider. It never contains the key. TestResult is ok,
 // refused or unreachable.
 type Credential struct {
 	Provider   string  `json:"provider" check:"name=64,required"`
@@ -172,13 +174,13 @@ type Credential struct {
 	TestResult *string `json:"testResult" check:"name=32"`
 }
 
-// CredentialList contains every provider known to this backend.
+// CredentialList contains every provider that this backend supports.
 type CredentialList struct {
 	Project     string       `json:"project" check:"line=200,required"`
 	Credentials []Credential `json:"credentials" check:"required"`
 }
 
-// CredentialLink is a page where the signed-in user can paste the secret once.
+// CredentialLink is a page on which the signed-in user can paste the secret once.
 type CredentialLink struct {
 	Provider  string `json:"provider" check:"name=64,required"`
 	URL       string `json:"url" check:"page,required"`
@@ -191,14 +193,14 @@ const (
 	MaxBatchBytes  = 512 << 10
 )
 
-// AnalyticsBatch is one upload from a shipped app.
+// AnalyticsBatch is one upload from a published app.
 type AnalyticsBatch struct {
 	Events []AnalyticsEvent `json:"events"`
 }
 
-// AnalyticsEvent is one event in an app. It counts once per ID, even if it is sent several times. Type is session
-// (the start of a session), event or error; Name is the name of the event or the kind of error, at most 64 characters
-// of [A-Za-z0-9._-]. At is in Unix ms. InstallID is a random id that the app creates on its first start; the backend
+// AnalyticsEvent is one event in an app. It counts once per ID, even if it is sent several times. Type is session (the
+// start of a session), event or error. Name is the name of the event or the kind of error, at most 64 characters of
+// [A-Za-z0-9._-]. At is in Unix ms. InstallID is a random id that the app creates on its first start. The backend
 // stores only a hash of it, salted daily.
 type AnalyticsEvent struct {
 	ID          string `json:"id"`
@@ -211,8 +213,8 @@ type AnalyticsEvent struct {
 	DeviceModel string `json:"deviceModel,omitempty"`
 }
 
-// AnalyticsAccepted is the response: each event of the batch is counted in exactly one field. A SampleRate n above 1
-// means that the day's quota is used up, and that one event in n is counted, n times.
+// AnalyticsAccepted is the response to a batch. Each event of the batch is counted in exactly one field. A SampleRate n
+// above 1 means that the day's quota is used up, and that one event in n is counted, n times.
 type AnalyticsAccepted struct {
 	Accepted   int                 `json:"accepted"`
 	Duplicates int                 `json:"duplicates"`
@@ -223,15 +225,15 @@ type AnalyticsAccepted struct {
 	Problems   []AnalyticsRejected `json:"problems"`
 }
 
-// AnalyticsRejected explains why an event was rejected; the response lists the first ten.
+// AnalyticsRejected explains why an event was rejected. The response lists the first ten.
 type AnalyticsRejected struct {
 	Index  int    `json:"index"`
 	Reason string `json:"reason"`
 }
 
-// AnalyticsReport is the activity of a shipped app between From and To (UTC, whole hours or days). ActiveInstalls of a
-// point is exact for that hour or day; an install cannot be recognised on another day. Estimated reports that a quota
-// was used up in the range, so counts are extrapolated from a sample.
+// AnalyticsReport is the activity of a published app between From and To (UTC, whole hours or days). ActiveInstalls of
+// a point is exact for that hour or day, because an install cannot be recognised on another day. Estimated reports that
+// a quota was used up in the range, so that counts are extrapolated from a sample.
 type AnalyticsReport struct {
 	Project     string           `json:"project" check:"line=200,required"`
 	From        string           `json:"from" check:"time,required"`
@@ -249,7 +251,7 @@ type AnalyticsReport struct {
 	Reading     string           `json:"reading" check:"prose=2000"`
 }
 
-// AnalyticsTotals holds sums over the range. PeakActiveInstalls is the highest number of active installs on any day.
+// AnalyticsTotals contains sums over the range. PeakActiveInstalls is the highest number of active installs on any day.
 type AnalyticsTotals struct {
 	Sessions           int64 `json:"sessions"`
 	Events             int64 `json:"events"`
@@ -266,15 +268,15 @@ type AnalyticsPoint struct {
 	ActiveInstalls int64  `json:"activeInstalls"`
 }
 
-// AnalyticsCount is how often a name occurred, most frequent first: at most 20 names, with the rest under the name
-// "other".
+// AnalyticsCount is how often a name occurred. A list has the most frequent names first. It has at most 20 names, and
+// the others are combined as "other".
 type AnalyticsCount struct {
 	Name  string `json:"name" check:"line=200"`
 	Count int64  `json:"count"`
 }
 
-// ConnectionPage is the page on which an app's user connects glasses. Theme is auto, light or dark; Accent is #rrggbb.
-// Version counts changes and is 0 before the first. PageURL is its URL at this backend.
+// ConnectionPage is the page on which an app's user connects glasses. Theme is auto, light or dark. Accent is #rrggbb.
+// Version is the number of changes. PageURL is the page's URL at this backend.
 type ConnectionPage struct {
 	Project      string                 `json:"project" check:"line=200,required"`
 	Version      int64                  `json:"version" check:"unsigned"`
@@ -290,7 +292,7 @@ type ConnectionPage struct {
 	PageURL      string                 `json:"pageUrl" check:"page,required"`
 	UpdatedAt    *string                `json:"updatedAt" check:"time"`
 	UpdatedBy    *string                `json:"updatedBy" check:"line=200"`
-	// Changed lists the fields whose value the change modified; it is absent in the response to a read.
+	// Changed lists the fields whose value the change modified. It is absent in the response to a read.
 	Changed []string `json:"changed,omitempty" check:"name=64"`
 }
 
@@ -300,14 +302,14 @@ type ConnectionPagePhrase struct {
 	Does   string `json:"does" check:"line=500"`
 }
 
-// ConnectionPageToggle is a switch shown to the app's user; On is its initial state.
+// ConnectionPageToggle is a switch shown to the app's user. On is its initial state.
 type ConnectionPageToggle struct {
 	ID    string `json:"id" check:"name=128"`
 	Label string `json:"label" check:"line=200"`
 	On    bool   `json:"on"`
 }
 
-// ConnectionPageChange is the body of PATCH: the version that was read and the fields to change.
+// ConnectionPageChange is the body of PATCH. It contains the version that was read and the fields to change.
 type ConnectionPageChange struct {
 	Version      int64                   `json:"version"`
 	Title        *string                 `json:"title,omitempty"`
@@ -329,7 +331,7 @@ type ConnectionPageFile struct {
 	SHA256  string `json:"sha256" check:"name=64"`
 }
 
-// check reports an error if the page does not match its hash.
+// check returns an error if the page does not match its hash.
 func (f *ConnectionPageFile) check() error {
 	if sum := sha256.Sum256([]byte(f.HTML)); f.SHA256 != hex.EncodeToString(sum[:]) {
 		return errors.New("html does not match its sha256")

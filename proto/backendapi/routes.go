@@ -19,7 +19,7 @@ const (
 	Linked Caller = "bearer token"
 	// Owner is Linked, and the account owns the project in the path.
 	Owner Caller = "bearer token, own project"
-	// App is a shipped app, with its project key as bearer token.
+	// App is a published app, with its project key as bearer token.
 	App Caller = "project key"
 	// SessionApp sends the app secret in its first frame.
 	SessionApp Caller = "app secret"
@@ -29,20 +29,21 @@ const (
 
 // Route is one route that programs call.
 type Route struct {
-	// Name is the method and the path, e.g. "GET /api/sessions/{id}". Adapters are told by it which route to call.
+	// Name is the method and the path, e.g. "GET /api/sessions/{id}". The daemon uses it to tell adapters which route
+	// to call.
 	Name   string
 	Caller Caller
-	// Capability and Level are the grant that an agent needs; both are empty if none is needed.
+	// Capability and Level are the grant that an agent needs. Both are empty if none is needed.
 	Capability, Level string
-	// WebSocket is true for a route that upgrades the connection.
+	// WebSocket is set for a route that upgrades the connection.
 	WebSocket bool
-	// NoContent is true for a route whose response has no body.
+	// NoContent is set for a route whose response has no body.
 	NoContent bool
 	// Does describes the route, for the documentation.
 	Does string
 }
 
-// Routes returns every route for programs, in reading order. The pages of a backend are not included.
+// Routes returns every route for programs, in reading order. It does not include a backend's pages.
 func Routes() []Route { return slices.Clone(routes) }
 
 // Method returns the HTTP method.
@@ -90,7 +91,7 @@ const (
 	RoutePurgeTelemetry     = "DELETE " + PathTelemetry
 )
 
-// FindRoute returns the route with a name.
+// FindRoute returns the route with the given name.
 func FindRoute(name string) (Route, bool) {
 	i := slices.IndexFunc(routes, func(r Route) bool { return r.Name == name })
 	if i < 0 {
@@ -99,8 +100,8 @@ func FindRoute(name string) (Route, bool) {
 	return routes[i], true
 }
 
-// Target returns the path of a request with its query. path has the value of each parameter of the route's path. A
-// value that is empty, . or .. is an error, because it would alter the rest of the path; a slash is escaped.
+// Target returns the path of a request with its query. path contains the value of each parameter of the route's path. A
+// value that is empty, . or .. is an error, because it would alter the rest of the path. A slash is escaped.
 func (r Route) Target(path, query map[string]string) (string, error) {
 	parts := strings.Split(r.Path(), "/")
 	for i, part := range parts {

@@ -8,21 +8,21 @@ import (
 	"github.com/service-dev/service/internal/clientio"
 )
 
-// CallerHeader is the request header that describes the caller, because a shell's settings apply to that shell only. It
-// is optional, and never stored.
+// CallerHeader is the request header that describes the caller. It is needed because a shell's settings apply only to
+// that shell. It is optional and never stored.
 const CallerHeader = "Service-Caller"
 
-// MaxCaller is the maximum length of the header's value in bytes. All variables of internal/rendezvous at their maximum
-// length fit.
+// MaxCaller is the maximum length of the header's value in bytes. It allows for all variables of internal/rendezvous at
+// their maximum length.
 const MaxCaller = 192 << 10
 
-// Caller is the shell on whose behalf a call is made. Texts may not be UTF-8.
+// Caller is the shell on whose behalf a call is made. Its texts may not be UTF-8.
 type Caller struct {
-	// Env has the caller's values of the variables in internal/rendezvous.
+	// Env contains the caller's values of the variables in internal/rendezvous.
 	Env map[string]string
-	// Cwd is the working directory, absolute.
+	// Cwd is the absolute path of the working directory.
 	Cwd string
-	// Client is the calling program, e.g. "servicectl", and Version its build version.
+	// Client is the calling program, e.g. "servicectl", and Version is its build version.
 	Client, Version string
 	// ClientIO is the token with which the calling process connected to mcp.sock to open pages and use files for this
 	// call (internal/clientio). It is empty if the process does neither.
@@ -32,13 +32,13 @@ type Caller struct {
 // envPrefix precedes the names of variables in the header.
 const envPrefix = "env."
 
-// fields returns the fields of the header except variables, by name.
+// fields returns the fields of the header by name, except for variables.
 func (c *Caller) fields() map[string]*string {
 	return map[string]*string{"cwd": &c.Cwd, "client": &c.Client, "version": &c.Version, "clientIO": &c.ClientIO}
 }
 
 // Encode returns the value of the header in the format of a URL's query: cwd, client, version, clientIO, and env.NAME
-// for each variable. Empty fields are omitted, empty variables are not.
+// for each variable. Empty fields are omitted, but empty variables are not.
 func (c Caller) Encode() string {
 	values := url.Values{}
 	for name, value := range c.fields() {
@@ -52,7 +52,7 @@ func (c Caller) Encode() string {
 	return values.Encode()
 }
 
-// ParseCaller parses the value of the header. It ignores unknown fields, which a later version may send, and returns an
+// ParseCaller parses the value of the header. It ignores unknown fields, which a later version may send. It returns an
 // error for a value that is too long or malformed, and for a repeated field.
 func ParseCaller(text string) (Caller, error) {
 	if len(text) > MaxCaller {

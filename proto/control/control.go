@@ -1,10 +1,10 @@
-// Package control defines the control API, which servicectl calls on the daemon: JSON over HTTP on control.sock. It has
-// every route with the types of its request and answer, and the header that describes the caller. The daemon serves it
-// to processes of its own user only.
+// Package control defines the control API, which servicectl calls on the daemon: JSON over HTTP on control.sock. It
+// contains every route with the types of its request and response, and the header that describes the caller. The daemon
+// serves the API only to processes of its own user.
 //
-// A request's body is one JSON object, except for an upload. An answer is one JSON value; a stream is one JSON object
-// per line. A refused call is answered with a Failure and the HTTP status of its code. A stream that fails after its
-// first line ends with a Failure. The only secret that is sent is the new password of ResetPassword.
+// The body of a request is one JSON object, except for an upload. A response is one JSON value, and a stream is one
+// JSON object per line. The response to a refused call is a Failure with the HTTP status of its code. A stream that
+// fails after its first line ends with a Failure. The only secret that is sent is the new password of ResetPassword.
 package control
 
 import (
@@ -13,37 +13,37 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// Host is the host in the URLs of requests, e.g. http://service/v1/status. Others are refused.
+// Host is the host in the URLs of requests, e.g. http://service/v1/status. Requests with another host are refused.
 const Host = "service"
 
-// MaxBody is the maximum size of a JSON body in bytes. It contains at most the arguments of one tool call.
+// MaxBody is the maximum size of a JSON body in bytes. The largest body contains the arguments of one tool call.
 const MaxBody = 4 << 20
 
 // Route is one call of the API.
 type Route struct {
 	Method, Path string
-	// Stream is true if the answer is a sequence of JSON lines.
+	// Stream is set if the response is a sequence of JSON lines.
 	Stream bool
-	// Upload is true if the request's body is a file instead of JSON.
+	// Upload is set if the request's body is a file instead of JSON.
 	Upload bool
-	// Diagnostic calls still work when too many calls are in progress.
+	// Diagnostic is set for calls that still work when too many calls are in progress.
 	Diagnostic bool
 	// Does describes the route, for the documentation.
 	Does string
 }
 
-// Call is a route with the types of its request and answer; for a stream, the answer is the type of its lines.
+// Call is a route with the types of its request and response. For a stream, Answer is the type of its lines.
 type Call[Request, Answer any] struct{ Route }
 
-// None is the request of a call without arguments, or an answer without content.
+// None is the request of a call without arguments, or a response without content.
 type None struct{}
 
-// Failure is the answer to a refused call, and the last line of a stream that fails.
+// Failure is the response to a refused call, and the last line of a stream that fails.
 type Failure struct {
 	Error *problem.Error `json:"error,omitempty"`
 }
 
-// The API.
+// Routes of the API.
 var (
 	GetVersion = Call[None, Version]{Route{Method: get, Path: "/v1/version", Diagnostic: true,
 		Does: "version, process id and protocol range of the daemon"}}

@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// The fields of types that `servicectl --json` prints are in alphabetical order, which is the order of its output.
+// The fields of types that `servicectl --json` prints are in alphabetical order, which is the order in the output.
 
 // Version identifies a daemon and the protocols that it supports on control.sock.
 type Version struct {
@@ -21,31 +21,31 @@ type Version struct {
 type Status struct {
 	Backend   Backend `json:"backend"`
 	ConfigDir string  `json:"configDir"`
-	// ConfigProblem is the reason why the current config.yaml is not in use; empty if it is.
+	// ConfigProblem is the reason why the current config.yaml is not in use; empty if it is in use.
 	ConfigProblem string  `json:"configProblem,omitempty"`
 	Consent       Consent `json:"consent"`
 	ControlSocket string  `json:"controlSocket"`
 	InstallID     string  `json:"installId"`
 	Link          Link    `json:"link"`
-	// Managed is true if an OS service started the daemon.
+	// Managed is set if an OS service started the daemon.
 	Managed    bool     `json:"managed"`
 	MCPClients int      `json:"mcpClients"`
 	MCPSocket  string   `json:"mcpSocket"`
 	PID        int      `json:"pid"`
 	Plugins    []Plugin `json:"plugins"`
-	// Polling is the number of device codes that are being polled.
+	// Polling is the number of device codes being polled.
 	Polling int `json:"polling"`
 	// Program is the daemon's executable.
 	Program     string `json:"program"`
 	ProtocolMax int    `json:"protocolMax"`
 	ProtocolMin int    `json:"protocolMin"`
-	// Replaced is true if Program was replaced since the daemon started, so that a restart would run the new one.
+	// Replaced is set if Program was replaced after the daemon started, so that a restart would run the new one.
 	Replaced bool `json:"replaced"`
 	// Sessions is the number of open local sessions.
 	Sessions int `json:"sessions"`
-	// SocketActivated is true if the service manager created the sockets.
+	// SocketActivated is set if the service manager created the sockets.
 	SocketActivated bool `json:"socketActivated"`
-	// UnclearedGlasses lists the glasses that may still show a picture of a session that ended without clearing it.
+	// UnclearedGlasses lists the glasses that may still show a picture because a session ended without clearing it.
 	UnclearedGlasses []string `json:"unclearedGlasses,omitempty"`
 	UptimeMs         int64    `json:"uptimeMs"`
 	Version          string   `json:"version"`
@@ -55,14 +55,14 @@ type Status struct {
 type Link struct {
 	AccountID  string `json:"accountId"`
 	BackendURL string `json:"backendUrl"`
-	// Detail explains the state where that helps, e.g. why auth.json is corrupt.
+	// Detail explains the state where necessary, e.g. why auth.json is corrupt.
 	Detail string `json:"detail"`
 	// ExpiresAt is nil if the token never expires.
 	ExpiresAt *string `json:"expiresAt"`
 	LinkedAt  string  `json:"linkedAt"` // ISO 8601 in UTC
 	State     string  `json:"state"`    // not_linked | linked | revoked | expired | corrupt | other_backend
 	Tier      string  `json:"tier"`
-	// VerifiedAgeMs is the age of the backend's last verdict on the token; -1 if it was never asked.
+	// VerifiedAgeMs is the age of the backend's last verdict on the token, or -1 if the backend was never asked.
 	VerifiedAgeMs int64 `json:"verifiedAgeMs"`
 }
 
@@ -79,16 +79,16 @@ type Consent struct {
 // Backend is the backend that the caller's calls use.
 type Backend struct {
 	ChosenBy string `json:"chosenBy"` // env | config | build | default
-	// DashboardURL is empty while the embedded backend does not run.
+	// DashboardURL is empty while the embedded backend is not running.
 	DashboardURL string `json:"dashboardUrl"`
 	Detail       string `json:"detail"`
 	Kind         string `json:"kind"`  // embedded | remote
 	State        string `json:"state"` // unknown | reachable | unreachable
-	// URL is a URL, or embedded:<id>. It is empty if the embedded backend has never run.
+	// URL is a URL or embedded:<id>. It is empty if the embedded backend has never run.
 	URL string `json:"url"`
 }
 
-// Plugin is one adapter. Times are Unix milliseconds, 0 for never.
+// Plugin is one adapter. Times are in Unix milliseconds; 0 means never.
 type Plugin struct {
 	// AddedMs, Owner, SHA256 and Title are set for an adapter that the user added.
 	AddedMs   int64  `json:"addedMs"`
@@ -99,7 +99,7 @@ type Plugin struct {
 	Path      string `json:"path"`
 	PID       int    `json:"pid"`
 	Restarts  int    `json:"restarts"`
-	ResumeMs  int64  `json:"resumeMs"` // the next start, if State is backoff
+	ResumeMs  int64  `json:"resumeMs"` // time of the next start, if State is backoff
 	SHA256    string `json:"sha256"`
 	SinceMs   int64  `json:"sinceMs"`
 	State     string `json:"state"` // stopped | starting | running | backoff | refused
@@ -118,8 +118,8 @@ type PluginAnswer struct {
 	Plugin Plugin `json:"plugin"`
 }
 
-// AddPluginRequest names an adapter's program. Path is absolute and without symbolic links; it may not be UTF-8. SHA256
-// is the digest in hexadecimal that the user approved.
+// AddPluginRequest names an adapter's program. Path is absolute and without symbolic links, and may not be UTF-8.
+// SHA256 is the digest that the user approved, in hexadecimal.
 type AddPluginRequest struct {
 	Path   []byte `json:"path"`
 	SHA256 string `json:"sha256"`
@@ -130,15 +130,15 @@ type NameRequest struct {
 	Name string `json:"name"`
 }
 
-// WhoamiRequest asks the backend about the link if Refresh is true.
+// WhoamiRequest requests the identity. If Refresh is set, the daemon first asks the backend about the link.
 type WhoamiRequest struct {
 	Refresh bool `json:"refresh,omitempty"`
 }
 
-// Identity is the install and its link.
+// Identity describes the install and its link.
 type Identity struct {
 	InstallID string `json:"installId"`
-	// Linked is nil if the backend could not be asked, now or before.
+	// Linked is nil if the backend has never answered.
 	Linked    *bool   `json:"linked"`
 	State     string  `json:"state"` // as in Link
 	AccountID *string `json:"accountId"`
@@ -151,12 +151,12 @@ type Identity struct {
 	Detail             string  `json:"detail,omitempty"`
 }
 
-// LoginRequest starts a login. Replace allows it to replace a live link of another account or backend.
+// LoginRequest starts a login. Replace allows the login to replace a live link of another account or backend.
 type LoginRequest struct {
 	Replace bool `json:"replace,omitempty"`
 }
 
-// LoginEvent is one line of a login; one field is set.
+// LoginEvent is one line of a login. Exactly one field is set.
 type LoginEvent struct {
 	Code    *DeviceCode `json:"code,omitempty"`
 	Opened  *Opened     `json:"opened,omitempty"`
@@ -170,20 +170,20 @@ type DeviceCode struct {
 	VerificationURL     string `json:"verificationUrl"`
 	ExpiresInSeconds    int    `json:"expiresInSeconds"`
 	PollIntervalSeconds int    `json:"pollIntervalSeconds"`
-	// Replaces is the link that a success would replace, as "account <id> at <backend>"; empty if there is none.
+	// Replaces is the link that an approval would replace, as "account <id> at <backend>"; empty if there is none.
 	Replaces string `json:"replaces,omitempty"`
 	// SignInWord is the word that the page requires to sign up or in; empty if none is required.
 	SignInWord string `json:"signInWord,omitempty"`
 }
 
-// Opened reports whether a browser was opened for a login, and why not: disabled | no_desktop | failed | refused |
-// client.
+// Opened reports whether a browser was opened for a login, and if not, the reason: disabled | no_desktop | failed |
+// refused | client.
 type Opened struct {
 	Opened bool   `json:"opened"`
 	Reason string `json:"reason,omitempty"`
 }
 
-// Waiting reports that a poll was made, and that you have not decided yet.
+// Waiting reports that a poll was made and the user has not decided yet.
 type Waiting struct {
 	PollCount        int    `json:"pollCount"`
 	RemainingSeconds int    `json:"remainingSeconds"`
@@ -198,19 +198,21 @@ type Linked struct {
 	ExpiresAt *string `json:"expiresAt"`
 	AuthFile  string  `json:"authFile"`
 	PollCount int     `json:"pollCount"`
-	// WriteError is the reason why auth.json could not be written; empty if it was. The daemon uses the link until it
-	// exits, and keeps trying to write it.
+	// WriteError is the reason why auth.json could not be written; empty if it was written. The daemon uses the link
+	// until it exits, and keeps trying to write it.
 	WriteError string `json:"writeError,omitempty"`
-	// RevokeURL is the page on which you revoke the replaced token; empty if it was revoked or there was none.
+	// RevokeURL is the page on which the user can revoke the replaced token; empty if the token was revoked or there
+	// was none.
 	RevokeURL string `json:"revokeUrl,omitempty"`
-	// Email is the address with which you sign in, to be shown on a terminal only; empty if the backend returns none.
+	// Email is the address with which the user signs in. It may be shown only on a terminal, and is empty if the
+	// backend returns none.
 	Email string `json:"email,omitempty"`
 }
 
 // LoggedOut is the result of a logout.
 type LoggedOut struct {
 	AuthFile string `json:"authFile"`
-	// RevokeURL is the page on which you revoke the token; nil if it was revoked or there was none.
+	// RevokeURL is the page on which the user can revoke the token; nil if the token was revoked or there was none.
 	RevokeURL *string `json:"revokeUrl"`
 	Revoked   bool    `json:"revoked"`
 	WasLinked bool    `json:"wasLinked"`
@@ -229,18 +231,18 @@ type Decision struct {
 	UploadAllowed bool   `json:"uploadAllowed"`
 }
 
-// AccountsRequest selects the account with an address; empty means all.
+// AccountsRequest selects the account with an email address. An empty address selects all accounts.
 type AccountsRequest struct {
 	Email string `json:"email,omitempty"`
 }
 
-// Accounts is at most 50 accounts, the oldest first.
+// Accounts contains at most 50 accounts, the oldest first.
 type Accounts struct {
 	Accounts []LocalAccount `json:"accounts"`
 }
 
-// LocalAccount is an account of the embedded backend, with the numbers of its links that are not revoked and of its
-// passkeys.
+// LocalAccount is an account of the embedded backend. It includes the number of its links that are not revoked, and of
+// its passkeys.
 type LocalAccount struct {
 	AccountID string `json:"accountId"`
 	Email     string `json:"email"`
@@ -256,7 +258,7 @@ type PasswordRequest struct {
 	RemovePasskeys bool   `json:"removePasskeys,omitempty"`
 }
 
-// PasswordReset reports what a new password ended.
+// PasswordReset reports the access that a new password ended.
 type PasswordReset struct {
 	AccountID         string `json:"accountId"`
 	BrowsersSignedOut int    `json:"browsersSignedOut"`
@@ -266,12 +268,12 @@ type PasswordReset struct {
 	SignInURL         string `json:"signInUrl"`
 }
 
-// Telemetry is what is recorded and where it is sent. Times are nil if there was none.
+// Telemetry describes what is recorded and where it is sent. A nil time means never.
 type Telemetry struct {
 	BackendURL    string     `json:"backendUrl"` // empty if there is none
 	Consent       string     `json:"consent"`    // the State of Consent
 	DecidedBy     string     `json:"decidedBy"`
-	Dropped       int64      `json:"dropped"` // since the last upload, because the spool was full
+	Dropped       int64      `json:"dropped"` // events lost since the last upload because the spool was full
 	LastError     string     `json:"lastError"`
 	LogFile       string     `json:"logFile"`
 	NextTryAt     *time.Time `json:"nextTryAt"`
@@ -279,16 +281,16 @@ type Telemetry struct {
 	SpoolBytes    int64      `json:"spoolBytes"`
 	SpoolCap      int64      `json:"spoolCap"`
 	UploadAllowed bool       `json:"uploadAllowed"`
-	Uploaded      int        `json:"uploaded"` // events of the last upload
+	Uploaded      int        `json:"uploaded"` // number of events in the last upload
 	UploadedAt    *time.Time `json:"uploadedAt"`
-	Waiting       int        `json:"waiting"` // events in the spool
+	Waiting       int        `json:"waiting"` // number of events in the spool
 }
 
-// Purged is what a purge erased: events of the local log and the spool, and at the backends.
+// Purged reports what a purge erased: events in the local log, in the spool, and at the backends.
 type Purged struct {
-	Backend        string `json:"backend"` // erased | nothing (no backend has any) | failed
+	Backend        string `json:"backend"` // erased | nothing (no backend has events) | failed
 	BackendDeleted int64  `json:"backendDeleted"`
-	Detail         string `json:"detail"` // if failed: why, and what to do
+	Detail         string `json:"detail"` // if failed: the reason and the next step
 	Local          int64  `json:"local"`
 	Waiting        int64  `json:"waiting"`
 }
@@ -308,21 +310,21 @@ type Tool struct {
 	Title        string          `json:"title"`
 }
 
-// ToolRequest calls a tool. Arguments is a JSON object; absent means {}. Without PrintsNotice, which promises that the
-// client prints the notice of the result, there is none.
+// ToolRequest calls a tool. Arguments is a JSON object; absent means {}. The result contains a notice only if
+// PrintsNotice is set, with which the client promises to print it.
 type ToolRequest struct {
 	Name         string          `json:"name"`
 	Arguments    json.RawMessage `json:"arguments,omitempty"`
 	PrintsNotice bool            `json:"printsNotice,omitempty"`
 }
 
-// SessionRequest has the arguments of startLocalSimulation, as in ToolRequest.
+// SessionRequest contains the arguments of startLocalSimulation, as in ToolRequest.
 type SessionRequest struct {
 	Arguments    json.RawMessage `json:"arguments,omitempty"`
 	PrintsNotice bool            `json:"printsNotice,omitempty"`
 }
 
-// ToolEvent is one line of a tool call; one field is set.
+// ToolEvent is one line of a tool call. Exactly one field is set.
 type ToolEvent struct {
 	Progress *Progress   `json:"progress,omitempty"`
 	Result   *ToolResult `json:"result,omitempty"`
@@ -340,17 +342,17 @@ type ToolResult struct {
 	IsError    bool            `json:"isError"`
 	Structured json.RawMessage `json:"structured"`
 	Images     []ToolImage     `json:"images,omitempty"`
-	// Notice is the first-run notice on telemetry, in one answer only.
+	// Notice is the first-run notice on telemetry. Only one response contains it.
 	Notice string `json:"notice,omitempty"`
 }
 
-// ToolImage is a picture in a result, in base64.
+// ToolImage is a picture in a result, encoded as base64.
 type ToolImage struct {
 	MIME string `json:"mime"`
 	Data []byte `json:"data"`
 }
 
-// Fonts is the list of added fonts, in the order of their addition.
+// Fonts is the list of added fonts, in the order in which they were added.
 type Fonts struct {
 	Fonts []Font `json:"fonts"`
 }
@@ -365,25 +367,25 @@ type Font struct {
 	Bytes   int64  `json:"bytes"`
 	Italic  bool   `json:"italic"`
 	Name    string `json:"name"`
-	Problem string `json:"problem"` // why the font is not used; empty if it is
+	Problem string `json:"problem"` // why the font is not used; empty if it is used
 	SHA256  string `json:"sha256"`
 	Weight  int    `json:"weight"` // 1 to 1000; 400 is regular, 700 bold
 }
 
-// GlassesRequest says how many seconds to look for glasses in range, at most 60; with 0, only remembered ones are
-// listed.
+// GlassesRequest contains the number of seconds to search for glasses in range, at most 60. With 0, only remembered
+// glasses are listed.
 type GlassesRequest struct {
 	Seconds int `json:"seconds,omitempty"`
 }
 
-// GlassesAnswer is at most 96 pairs, the remembered ones first, most recently used first. Problem is the reason why it
-// was not possible to look.
+// GlassesAnswer contains at most 96 pairs. The remembered ones come first, ordered by most recent use. Problem is the
+// reason why the search failed.
 type GlassesAnswer struct {
 	Glasses []KnownGlasses `json:"glasses"`
 	Problem *problem.Error `json:"problem,omitempty"`
 }
 
-// KnownGlasses is a pair with everything known about its panel.
+// KnownGlasses is a pair with the stored description of its panel.
 type KnownGlasses struct {
 	Glasses
 	Panel Panel `json:"panel"`
@@ -393,15 +395,16 @@ type KnownGlasses struct {
 type Glasses struct {
 	DeviceModel string `json:"deviceModel"`
 	Name        string `json:"name"`
-	// PanelChecked is true if the user saw a correct test picture.
+	// PanelChecked is set if the user saw a correct test picture.
 	PanelChecked bool `json:"panelChecked"`
-	// Parts are the radios of a pair that is in range; empty for a pair that is not.
+	// Parts are the radios of a pair in range; empty for a pair that is not in range.
 	Parts []GlassesPart `json:"parts"`
-	// SessionID is the open session to which the pair is connected, if any. Connected glasses are not in range of others.
+	// SessionID is the open session to which the pair is connected, if any. Connected glasses are not in range of other
+	// computers.
 	SessionID string `json:"sessionId"`
-	// Uncleared is true if the panel may still show a picture of a session that ended without clearing it.
+	// Uncleared is set if the panel may still show a picture because a session ended without clearing it.
 	Uncleared bool `json:"uncleared"`
-	// UsedMs is the Unix time in milliseconds of the last connection; 0 for never.
+	// UsedMs is the Unix time of the last connection in milliseconds; 0 means never.
 	UsedMs int64 `json:"usedMs"`
 }
 
@@ -412,16 +415,16 @@ type GlassesPart struct {
 	RSSI  int    `json:"rssi"`
 }
 
-// Panel is what the user said about the panel of a pair: whether it lights the pixels of colour 0, and how many rows it
-// has; 0 for the model's.
+// Panel is the user's description of a pair's panel: whether it lights the pixels of colour 0, and how many rows it
+// has. 0 means the model's number of rows.
 type Panel struct {
 	Inverted bool `json:"inverted"`
 	Rows     int  `json:"rows"`
-	// IsChecked is true if the user saw a correct test picture.
+	// IsChecked is set if the user saw a correct test picture.
 	IsChecked bool `json:"checked"`
 }
 
-// PanelRequest stores a panel of a session's glasses.
+// PanelRequest stores the description of the panel of a session's glasses.
 type PanelRequest struct {
 	SessionID string `json:"sessionId"`
 	Panel     Panel  `json:"panel"`
@@ -432,7 +435,7 @@ type Disconnected struct {
 	SessionIDs []string `json:"sessionIds"`
 }
 
-// Checks are the results of the doctor.
+// Checks contains the results of the doctor.
 type Checks struct {
 	Checks []Check `json:"checks"`
 }
@@ -445,7 +448,7 @@ type Check struct {
 	Fix    string `json:"fix,omitempty"`
 }
 
-// Stopped is the process id of the daemon that is stopping.
+// Stopped contains the process ID of the daemon that is stopping.
 type Stopped struct {
 	PID int `json:"pid"`
 }

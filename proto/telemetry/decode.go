@@ -20,8 +20,8 @@ type Upload struct {
 // ErrTooMany is returned for a batch of more than MaxBatch events.
 var ErrTooMany = fmt.Errorf("the batch contains more than %d events", MaxBatch)
 
-// Decode decodes a Batch. An event whose content is not valid, or that has a field twice, only counts as rejected. Any
-// other mistake makes the batch invalid; the error is suitable for the sender and does not quote values.
+// Decode decodes a Batch. An event whose content is not valid, or that contains a field twice, only counts as rejected.
+// Any other mistake makes the batch invalid. The error is suitable for the sender and does not quote values.
 func Decode(body []byte) (u Upload, err error) {
 	d := decoder{body: body, Decoder: jsontext.NewDecoder(bytes.NewBuffer(body),
 		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))} // record refuses both
@@ -77,11 +77,11 @@ func errUnknown(object string, name []byte) error {
 type decoder struct {
 	*jsontext.Decoder
 	body []byte
-	// fields are the fields of the current event. They are checked at its end, because its name may follow them.
+	// fields contains the fields of the current event. They are checked at its end, because its name may follow them.
 	fields []rawField
 }
 
-// value reads a value, which stays valid as long as the body.
+// value reads a value, which is valid as long as the body.
 func (d *decoder) value() ([]byte, error) {
 	v, err := d.ReadValue()
 	if err != nil {
@@ -91,7 +91,7 @@ func (d *decoder) value() ([]byte, error) {
 	return d.body[end-len(v) : end], nil
 }
 
-// object reads an object or null. f must read the value of each member. field is the name of the object in errors.
+// object reads an object or null. f must read the value of each member. field is the object's name for errors.
 func (d *decoder) object(field string, f func(name []byte) error) error {
 	switch start, err := d.ReadToken(); {
 	case err != nil:

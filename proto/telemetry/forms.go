@@ -1,7 +1,7 @@
 package telemetry
 
-// Limits of names and versions. They accept the names that programs use for themselves and reject text that only a
-// generator produces: a credential that a user configured as the name of a client must not be reported.
+// Limits of names and versions. They accept names that programs use for themselves, and reject text that only a
+// generator produces. A credential that a user configured as the name of a client must not be reported.
 const (
 	maxName        = 40
 	maxNameDigits  = 8
@@ -45,7 +45,7 @@ func isName(s string) bool {
 }
 
 // isVersion accepts text that begins with a number, optionally after a v, and whose parts are short enough for dates
-// and revisions. It also accepts Other and the two words that stand for a missing version.
+// and revisions. It also accepts Other and the two words for a missing version.
 func isVersion(s string) bool {
 	switch s {
 	case Other, "dev", "unknown":
@@ -74,7 +74,7 @@ func isVersion(s string) bool {
 	return true
 }
 
-// isUserCode reports whether s is eight upper-case consonants, with or without a dash in the middle.
+// isUserCode reports whether s consists of eight upper-case consonants, with or without a dash in the middle.
 func isUserCode(s string) bool {
 	letters := 0
 	for i := range len(s) {
@@ -92,7 +92,8 @@ func isUserCode(s string) bool {
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
-// kindOf distinguishes digits, lower-case and upper-case letters; any other character is 0.
+// kindOf returns the kind of a character: a digit, a lower-case or an upper-case letter. It returns 0 for any other
+// character.
 func kindOf(c byte) int {
 	switch {
 	case isDigit(c):

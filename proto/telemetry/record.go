@@ -21,7 +21,7 @@ type Record struct {
 	Fields []byte
 }
 
-// Record checks an event, except for the rules that depend on its time of arrival, and returns its record.
+// Record checks an event and returns its record. It does not apply the rules that depend on the time of arrival.
 func (e Event) Record() (Record, error) {
 	raw := rawEvent{id: []byte(e.ID), at: []byte(e.At), name: []byte(e.Name)}
 	for _, name := range slices.Sorted(maps.Keys(e.Fields)) {
@@ -39,7 +39,7 @@ type rawEvent struct {
 // rawField is a field of an event, with its value as JSON.
 type rawField struct{ name, value []byte }
 
-// record returns an error unless the event and its fields are in the list.
+// record returns an error if the event or one of its fields is not in the list.
 func (e rawEvent) record() (r Record, err error) {
 	var ok bool
 	if r.ID, ok = idOf(string(e.id)); !ok {
@@ -77,7 +77,7 @@ func (e rawEvent) record() (r Record, err error) {
 // usualField is the usual length of a field with its name, in bytes.
 const usualField = 24
 
-// appendTo appends the field with a value to a JSON object, or returns an error if the value is not valid.
+// appendTo appends the field with a value to a JSON object. It returns an error if the value is not valid.
 func (f Field) appendTo(object, value []byte) ([]byte, error) {
 	object = append(object, '"')
 	object = append(object, f.Name...)
@@ -134,7 +134,7 @@ func (r Record) IDText() string {
 	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
 }
 
-// atOf parses a time in AtLayout and returns Unix ms.
+// atOf parses a time in AtLayout and returns it in Unix ms.
 func atOf(s string) (int64, bool) {
 	if len(s) != len(AtLayout) || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' || s[16] != ':' ||
 		s[19] != '.' || s[23] != 'Z' {
@@ -150,6 +150,6 @@ func atOf(s string) (int64, bool) {
 		}
 	}
 	t := time.Date(v[0], time.Month(v[1]), v[2], v[3], v[4], v[5], v[6]*int(time.Millisecond), time.UTC)
-	// Date would normalise 31 February to a day in March; such a time is invalid.
+	// Reject times that Date normalises, such as 31 February.
 	return t.UnixMilli(), t.Month() == time.Month(v[1]) && t.Day() == v[2] && v[3] < 24 && v[4] < 60 && v[5] < 60
 }

@@ -33,7 +33,7 @@ const (
 // Kind is the JSON form of a field.
 type Kind string
 
-// The kinds of fields.
+// Kinds of fields.
 const (
 	Word    Kind = "word"    // a string of at most MaxWord bytes: letters, digits and . _ - + / @ space; no credential
 	Name    Kind = "name"    // the name of a program: a Word that looks like a name, or Other
@@ -44,7 +44,7 @@ const (
 // Other replaces a name or version that does not look like one.
 const Other = "other"
 
-// Limits of words and batches; MaxWord and MaxBody are in bytes.
+// Limits of words and batches. MaxWord and MaxBody are in bytes.
 const (
 	MaxWord  = 64
 	MaxBatch = 200
@@ -114,17 +114,17 @@ func Of(name string) (Description, bool) {
 	return *d, true
 }
 
-// Event is one event as stored and sent. A header identifies the sender, once per batch.
+// Event is one event as stored and sent. A header identifies the sender once per batch.
 type Event struct {
-	// ID is a canonical UUID of version 7, created with the event, so that an event that is sent twice counts once.
+	// ID is a canonical UUID of version 7, created with the event. An event that is sent twice thus counts once.
 	ID string `json:"id"`
-	// At is the time of the event, RFC 3339 in UTC with milliseconds.
+	// At is the time of the event in RFC 3339, in UTC with milliseconds.
 	At     string `json:"at"`
 	Name   string `json:"name"`
 	Fields Fields `json:"fields,omitempty"`
 }
 
-// Fields are the fields of an event as JSON, by name.
+// Fields contains the fields of an event as JSON, by name.
 type Fields map[string]json.RawMessage
 
 // Batch is the body of an upload.
@@ -140,7 +140,7 @@ func (d *Description) field(name []byte) int {
 	return slices.IndexFunc(d.Fields, func(f Field) bool { return f.Name == string(name) })
 }
 
-// text returns the value of a JSON string, or an empty one for null. Only an escape requires a copy.
+// text returns the value of a JSON string, or an empty one for null. It copies only strings with escapes.
 func text(value []byte) (s []byte, ok bool) {
 	if n := len(value); n >= 2 && value[0] == '"' && bytes.IndexByte(value, '\\') < 0 {
 		return value[1 : n-1], true
@@ -150,7 +150,7 @@ func text(value []byte) (s []byte, ok bool) {
 	return []byte(unescaped), err == nil
 }
 
-// isNumber reports whether JSON is an integer from 0 to 2^53 without sign, fraction, exponent or leading zero.
+// isNumber reports whether s is an integer from 0 to 2^53 in JSON, without sign, fraction, exponent or leading zero.
 func isNumber(s string) bool {
 	if len(s) == 0 || len(s) > 16 || s[0] == '0' && len(s) > 1 {
 		return false
@@ -165,7 +165,7 @@ func isNumber(s string) bool {
 	return n <= 1<<53
 }
 
-// inWord marks the bytes allowed in words.
+// inWord marks the bytes that words may contain.
 var inWord = func() (in [256]bool) {
 	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+/@ -") {
 		in[c] = true
@@ -185,7 +185,7 @@ func isWord(s string) bool {
 	return !secretscan.ContainsToken(s)
 }
 
-// shown returns the start of a name that the sender chose, for an error. It replaces a name that is not a plain
+// shown returns the start of a name chosen by the sender, for use in an error. It replaces a name that is not a plain
 // word or that may contain a credential.
 func shown(name string) string {
 	start := name[:min(len(name), 40)]

@@ -45,18 +45,19 @@ type Cell struct {
 	Advance int
 }
 
-// Glyph is a glyph of a font and its offset from the left end of its cell on the baseline, in font units; y points up.
+// Glyph is a glyph of a font, with its offset from the left end of its cell on the baseline, in font units. The y axis
+// points up.
 type Glyph struct {
 	ID   uint16
 	X, Y int
 }
 
-// Options describe the language and direction of a text.
+// Options describes the language and direction of a text.
 type Options struct {
 	Bold bool
-	// Language is a BCP 47 tag that selects the forms of characters; empty if it is unknown.
+	// Language is a BCP 47 tag that selects the forms of characters; empty if unknown.
 	Language string
-	// RTL makes paragraphs run from right to left; with Auto, only paragraphs without a letter.
+	// RTL makes paragraphs run from right to left. With Auto, it applies only to paragraphs without a letter.
 	RTL, Auto bool
 	// WithoutAdded excludes added fonts.
 	WithoutAdded bool
@@ -101,7 +102,7 @@ func (t *Typesetter) run() int {
 	return t.nextRun
 }
 
-// regionOf returns the region of Han characters, determined by the language or by adjacent characters.
+// regionOf returns the region of Han characters, which is determined by the language or by adjacent characters.
 func regionOf(text []rune, tag string) fonts.Region {
 	primary, rest, _ := strings.Cut(strings.ToLower(tag), "-")
 	switch primary {
@@ -209,7 +210,7 @@ func (t *Typesetter) shape(it item) {
 // noKerning disables kerning in the primary font, so that shaped text has the same advances as plain text.
 var noKerning = []harfbuzz.Feature{{Tag: 'k'<<24 | 'e'<<16 | 'r'<<8 | 'n', Start: 0, End: harfbuzz.FeatureGlobalEnd}}
 
-// glyphs shapes an item, with the text around it as context.
+// glyphs shapes an item, with the surrounding text as context.
 func (t *Typesetter) glyphs(it item) *harfbuzz.Buffer {
 	b := t.shaper
 	b.Clear()

@@ -12,8 +12,8 @@ var variables = []string{
 	"DBUS_SESSION_BUS_ADDRESS", "BROWSER", "WSL_DISTRO_NAME", "WSL_INTEROP",
 }
 
-// platformCommand returns `xdg-open <url>` in its own session, so that the terminal's Ctrl-C does not reach it. The
-// URL begins with http, so it is not mistaken for an option.
+// platformCommand returns `xdg-open <url>` in its own session, so that Ctrl-C in the terminal does not stop it. The URL
+// begins with http, so it is not mistaken for an option.
 func platformCommand(url string) *exec.Cmd {
 	// The command may outlive the call.
 	cmd := withEnvironment(exec.CommandContext(context.Background(), "xdg-open", url), variables)
@@ -30,5 +30,5 @@ func hasDesktop(getenv func(string) string) bool {
 	return false
 }
 
-// isPlatformSafe returns true, because the URL is not interpreted by a shell.
+// isPlatformSafe returns true, because no shell interprets the URL.
 func isPlatformSafe(string) bool { return true }

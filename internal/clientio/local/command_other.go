@@ -18,5 +18,5 @@ func hasDesktop(getenv func(string) string) bool {
 	return getenv("DISPLAY") != "" || getenv("WAYLAND_DISPLAY") != ""
 }
 
-// isPlatformSafe returns true, because the URL is not interpreted by a shell.
+// isPlatformSafe returns true, because no shell interprets the URL.
 func isPlatformSafe(string) bool { return true }

@@ -27,8 +27,8 @@ func platformCommand(url string) *exec.Cmd {
 
 func commandLine(url string) string { return `cmd.exe /d /c start "" "` + url + `"` }
 
-// isPlatformSafe refuses text that cmd.exe would expand even inside quotes (%CD%). The service's own URLs never
-// contain it.
+// isPlatformSafe refuses text that cmd.exe would expand even inside quotes (%CD%). The service's own URLs never contain
+// such text.
 func isPlatformSafe(url string) bool { return !strings.ContainsAny(url, `"%`) }
 
 // hasDesktop reports whether the user is at this machine.

@@ -29,7 +29,7 @@ type fileSystem interface {
 	Remove(path string) error
 }
 
-// wholeSystem is the file system without a root; it follows symbolic links.
+// wholeSystem is the file system without a root. It follows symbolic links.
 type wholeSystem struct{}
 
 func (wholeSystem) Stat(path string) (fs.FileInfo, error)        { return os.Stat(path) }
@@ -46,7 +46,7 @@ type rooted struct{ *os.Root }
 
 func (r rooted) Stat(path string) (fs.FileInfo, error) { return r.Lstat(path) }
 
-// errRefused reports a request that this process does not execute.
+// errRefused is returned for a request that this process does not execute.
 var errRefused = errors.New("this process does not execute such requests")
 
 // onFiles executes one file operation.
@@ -65,7 +65,7 @@ func onFiles(r clientio.Request, answer *clientio.Response) error {
 	return operate(rooted{root}, r, answer)
 }
 
-// check refuses paths that violate the contract. Permissions are checked by the system.
+// check refuses paths that violate the contract. The system checks permissions.
 func check(r clientio.Request) error {
 	if strings.ContainsRune(string(r.Path+r.Root+r.Name), 0) || len(r.Data) > clientio.MaxData {
 		return errRefused
@@ -153,7 +153,8 @@ type codedError struct {
 
 func (e codedError) Error() string { return e.message }
 
-// read reads a regular file. It checks the opened file again, because reading a pipe or a device might never end.
+// read reads a regular file. It checks the file again after opening it, because reading a pipe or a device might never
+// end.
 func read(files fileSystem, path string, limit int64) ([]byte, error) {
 	data, _, err := readOpened(files, path, limit)
 	return data, err
@@ -222,7 +223,7 @@ func find(files fileSystem, dir, name string, limit int64) (string, []byte, erro
 	for range maxUpward {
 		path := filepath.Join(dir, name)
 		data, opened, err := readOpened(files, path, limit)
-		if isPlanted(files, dir, path, opened) { // checked after reading, to detect a link that was swapped
+		if isPlanted(files, dir, path, opened) { // check after reading, to detect a link that was swapped
 			err = fs.ErrPermission
 		}
 		if err == nil || !isSkipped(err) {
@@ -237,15 +238,15 @@ func find(files fileSystem, dir, name string, limit int64) (string, []byte, erro
 	return "", nil, fs.ErrNotExist
 }
 
-// isPlanted reports whether path, in a world-writable directory such as /tmp, or the file that was opened there,
-// belongs to another user. Of a symbolic link, it also checks the owner of the link itself. Such a file must not
-// determine the project of all users who work below that directory. opened is nil if no file was opened.
+// isPlanted reports whether path, in a world-writable directory such as /tmp, or the file opened there belongs to
+// another user. If path is a symbolic link, isPlanted also checks the owner of the link. Such a file must not determine
+// the project of all users who work below that directory. opened is nil if no file was opened.
 func isPlanted(files fileSystem, dir, path string, opened fs.FileInfo) bool {
 	folder, err := files.Stat(dir)
 	if err != nil || folder.Mode().Perm()&0o002 == 0 {
 		return false
 	}
-	info, err := files.Lstat(path) // the owner of the link counts, not the owner of its target
+	info, err := files.Lstat(path) // checks the owner of a link, not of its target
 	return err != nil || isForeign(info) || opened != nil && isForeign(opened)
 }
 
@@ -257,7 +258,7 @@ func isSkipped(err error) bool {
 		errors.As(err, &coded) && coded.code == clientio.CodeNotRegular
 }
 
-// write replaces a file atomically: it writes and syncs a temporary file and renames it.
+// write replaces a file atomically: it writes and syncs a temporary file, and then renames it.
 func write(files fileSystem, path string, r clientio.Request) error {
 	dir := filepath.Dir(path)
 	if err := files.MkdirAll(dir, fs.FileMode(r.DirMode).Perm()); err != nil && dir != "." {
@@ -285,8 +286,8 @@ func write(files fileSystem, path string, r clientio.Request) error {
 	return nil
 }
 
-// writeInto creates a file and removes it again if writing fails. The file gets the owner of replaced, which may be
-// nil.
+// writeInto creates a file and removes it again if writing fails. The file gets the owner of replaced, unless replaced
+// is nil.
 func writeInto(files fileSystem, path string, r clientio.Request, replaced fs.FileInfo) error {
 	f, err := files.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fs.FileMode(r.Mode).Perm())
 	if err != nil {
@@ -302,8 +303,7 @@ func writeInto(files fileSystem, path string, r clientio.Request, replaced fs.Fi
 	return nil
 }
 
-// codeOf returns the contract's code and message for an error. The message omits the path, which the daemon already
-// has.
+// codeOf returns the contract's code and message for an error. The message omits the path, because the daemon has it.
 func codeOf(err error) (code, message string) {
 	var coded codedError
 	var path *fs.PathError

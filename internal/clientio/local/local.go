@@ -1,7 +1,7 @@
-// Package local executes the operations of internal/clientio in this process, with its permissions and environment:
-// it opens pages in the user's browser, and reads and writes files. It validates the form of each request and leaves
+// Package local executes the operations of internal/clientio in this process, with its permissions and environment. It
+// opens pages in the user's browser, and reads and writes files. It validates the form of each request and leaves
 // permissions to the system. Only a client's own process may use it, or a daemon that has to run inside an agent's
-// process because of a sandbox. It does not know why a page is opened or a file is read or written.
+// process because of a sandbox.
 package local
 
 import (
@@ -16,7 +16,7 @@ type Executor struct{ slots chan struct{} }
 // New returns an executor.
 func New() *Executor { return &Executor{slots: make(chan struct{}, maxRunning)} }
 
-// Do executes one request. It always returns a nil error; failures are part of the response.
+// Do executes one request. It always returns a nil error, because failures are part of the response.
 func (e *Executor) Do(ctx context.Context, r clientio.Request) (clientio.Response, error) {
 	answer := clientio.Response{ID: r.ID}
 	if r.Op == clientio.Open {
