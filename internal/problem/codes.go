@@ -139,7 +139,7 @@ const (
 // Info contains the properties of all errors with one of Codes.
 type Info struct {
 	Codes     codes
-	Status    int  // HTTP status of a refusal; 0 if the codes are not sent over HTTP, and for status 500 of the control API
+	Status    int  // HTTP status of a refusal; 0 if not sent over HTTP, and for status 500 of the control API
 	Retryable bool // the same call may succeed later; an Error may differ
 	// Negative means that a command answers no (exit code 1) rather than unknown (2).
 	Negative bool

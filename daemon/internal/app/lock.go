@@ -108,16 +108,16 @@ func (h *instance) listen(path string) (net.Listener, error) {
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
-		return nil, fmt.Errorf("open socket %s: %w", err)
+		return nil, fmt.Errorf("open a socket: %w", err)
 	}
 	l.SetUnlinkOnClose(false) // at exit, the path may belong to a newer daemon
 	if err := os.Chmod(path, 0o600); err != nil {
 		l.Close()
-		return nil, fmt.Errorf("open socket %s: %w", err)
+		return nil, fmt.Errorf("open a socket: %w", err)
 	}
 	if h.sockets[path], err = os.Lstat(path); err != nil {
 		l.Close()
-		return nil, fmt.Errorf("open socket %s: %w", err)
+		return nil, fmt.Errorf("open a socket: %w", err)
 	}
 	return l, nil
 }
