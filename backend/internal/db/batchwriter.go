@@ -46,7 +46,7 @@ const (
 // errExited is the error of a write that ended its goroutine with runtime.Goexit.
 var errExited = errors.New("the write ended its goroutine")
 
-// batchWriter commits writes in batches; see "Write batching" above.
+// batchWriter commits writes in batches. See "Write batching" above.
 type batchWriter struct {
 	d *DB
 	queue

@@ -66,7 +66,7 @@ type RecordPictures struct {
 // RecordInputs holds the inputs that the user made.
 type RecordInputs struct {
 	Skipped string   `json:"skipped,omitempty"`
-	Seen    []string `json:"seen"` // kinds, with the side if known: tap right
+	Seen    []string `json:"seen"` // kinds of inputs, with the side if known, such as tap right
 }
 
 // RecordMicrophone describes the sound that the microphone sent. Levels are in dB relative to full scale.

@@ -25,8 +25,8 @@ type Run struct {
 // Failure is one reason why a run failed.
 type Failure struct{ What, Why string }
 
-// maxRunFailures is the maximum number of failures printed for a run, and maxRunOutput the maximum number of lines of
-// its app's output.
+// maxRunFailures is the maximum number of failures printed for a run. maxRunOutput is the maximum number of lines
+// printed of its app's output.
 const (
 	maxRunFailures = 10
 	maxRunOutput   = 10

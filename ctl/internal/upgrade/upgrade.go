@@ -49,8 +49,8 @@ type Source struct{ URL, Key string }
 // BuiltIn returns the source that is compiled in.
 func BuiltIn() Source { return Source{URL: buildinfo.ReleaseURL, Key: buildinfo.ReleaseKey} }
 
-// Newest returns the newest version among the names in SHA256SUMS, whose signature must not be older than MaxAge at
-// now. It makes no request if s is not configured.
+// Newest returns the newest version in SHA256SUMS. It returns ErrStale if the signature of SHA256SUMS is older than
+// MaxAge at now. It makes no request if s is not configured.
 func (s Source) Newest(ctx context.Context, now time.Time) (string, error) {
 	if s.URL == "" || s.Key == "" {
 		return "", ErrNotConfigured

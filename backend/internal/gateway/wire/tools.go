@@ -66,7 +66,7 @@ type (
 			FinishReason string    `json:"finish_reason"`
 		} `json:"choices"`
 		Item   toolItem   `json:"item"`   // responses interface
-		Output []toolItem `json:"output"` // responses interface, whole answer
+		Output []toolItem `json:"output"` // for a whole answer of the responses interface
 		Index  int        `json:"index"`  // messages interface
 		Block  toolItem   `json:"content_block"`
 		Delta  struct {
