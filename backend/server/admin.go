@@ -46,7 +46,7 @@ type operator struct {
 }
 
 // operate runs f on the server's database. Commands that make a change or read the trail require the server's key,
-// because hashes made with another key match nothing.
+// because hashes made with another key do not match.
 func operate(cmd *cobra.Command, needsKey bool, f func(ctx context.Context, o operator) error) error {
 	c, err := config.Load(cmd.Flags())
 	if err != nil {

@@ -102,7 +102,7 @@ func (l *local) start(configDir string, network *pluginv1.Network) error {
 	return nil
 }
 
-// stateDir returns the state directory if tools can find it only with SERVICE_CONFIG_DIR; otherwise "".
+// stateDir returns the state directory if tools can find it only with SERVICE_CONFIG_DIR, or "" otherwise.
 func stateDir(configDir string) string {
 	if usual, err := rendezvous.DefaultDir(); err == nil && usual == filepath.Clean(configDir) {
 		return ""

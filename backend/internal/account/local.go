@@ -17,7 +17,7 @@ type Overview struct {
 	Links, Passkeys int
 }
 
-// Ended counts the browsers, links and passkeys whose access a new password ended.
+// Ended counts the browsers, links and passkeys that lost access because of a new password.
 type Ended struct{ Browsers, Links, Passkeys int }
 
 // Overviews returns up to MaxOverviews accounts, oldest first. If email is not empty, it returns at most the account

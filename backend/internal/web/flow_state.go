@@ -24,7 +24,7 @@ const (
 	flowMailed  = "mailed"  // the address to which a mail was just requested
 
 	flowLife     = 10 * time.Minute
-	codeFlowLife = 2 * time.Hour // longer than any code is valid, to report the outcome afterwards
+	codeFlowLife = 2 * time.Hour // longer than the validity of a code, so that its outcome can be reported afterwards
 	maxFlowState = 3800          // bytes; browsers limit cookies to 4 KB
 )
 

@@ -44,7 +44,7 @@ func (w *Web) export(c *call) error {
 		return fmt.Errorf("read export: %w", err)
 	}
 	connection := http.NewResponseController(c.rw)
-	_ = connection.SetWriteDeadline(time.Now().Add(downloadTime)) // fails only for a test's recorder
+	_ = connection.SetWriteDeadline(time.Now().Add(downloadTime)) // fails only for a response recorder in tests
 	h := c.rw.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.FormatInt(size, 10)) // lets the browser detect a truncated file

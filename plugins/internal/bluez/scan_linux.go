@@ -14,8 +14,8 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-// Scan calls found for each matching device in range, and again whenever its name or signal changes, until ctx ends;
-// then it returns nil. It makes the calls one after another, from its own goroutine.
+// Scan calls found for each matching device in range, and again whenever the device's name or signal changes. It
+// returns nil once ctx ends. It makes the calls one after another, from its own goroutine.
 func (r *Radio) Scan(ctx context.Context, filter Filter, found func(Found)) error {
 	err := r.discover(ctx, func(d sighting) bool {
 		if filter.matches(d.Found) {

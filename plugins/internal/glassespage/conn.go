@@ -20,7 +20,7 @@ type Conn struct {
 	name string
 
 	notifications chan []byte
-	written       chan string // the problem of a write, or ""
+	written       chan string // receives the problem of each write, or "" on success
 	done          chan struct{}
 
 	mu  sync.Mutex
