@@ -4,6 +4,7 @@
 package llmtest
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -85,14 +86,18 @@ type Provider struct {
 
 	server *httptest.Server
 	gate   chan struct{}
+	life   context.Context // ends with Close
+	end    context.CancelFunc
 	once   atomic.Bool // FailsOnce has already failed
 	mu     sync.Mutex
 	book   []*Call
+	spoken []Answer
 }
 
 // Start starts a provider. Call Close to stop it.
 func Start() *Provider {
 	p := &Provider{gate: make(chan struct{}, 1000)}
+	p.life, p.end = context.WithCancel(context.Background())
 	p.server = httptest.NewServer(http.HandlerFunc(p.serve))
 	p.URL = p.server.URL + "/v1"
 	return p
@@ -100,6 +105,7 @@ func Start() *Provider {
 
 // Close closes every connection and stops the provider.
 func (p *Provider) Close() {
+	p.end()
 	p.server.CloseClientConnections()
 	p.server.Close()
 }
@@ -143,6 +149,10 @@ func (p *Provider) Billed() (in, out int64) {
 }
 
 func (p *Provider) serve(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/v1/realtime" {
+		p.serveRealtime(w, r)
+		return
+	}
 	text, err := io.ReadAll(r.Body)
 	c := &Call{Path: r.URL.Path, Header: r.Header.Clone(), Body: map[string]any{}}
 	if err == nil {

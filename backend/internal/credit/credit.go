@@ -34,14 +34,16 @@ type Call struct {
 	Account    string
 	Project    string
 	Model      string
-	Kind       string // chat, responses or messages
+	Kind       string // chat, responses, messages or realtime
 	Source     string // credit, own_key, local or script
 	Outcome    string // ok, failed, cancelled, or the code of a refusal
 	TextIn     int64  // input tokens that were not read from a cache
 	TextCached int64  // input tokens read from a cache
 	TextOut    int64  // output tokens
-	Estimated  bool   // the counts are the gateway's estimates, because the provider sent none
-	Duration   time.Duration
+	// AudioIn, AudioCached and AudioOut count tokens of sound like the fields for text, in realtime sessions.
+	AudioIn, AudioCached, AudioOut int64
+	Estimated                      bool // the counts are the gateway's estimates, because the provider sent none
+	Duration                       time.Duration
 }
 
 // Errors that callers check for.

@@ -170,7 +170,7 @@ func (l *Ledger) Record(ctx context.Context, call Call) error {
 const maxCount = 1_000_000_000_000
 
 func (c Call) bounded() Call {
-	for _, n := range []*int64{&c.TextIn, &c.TextCached, &c.TextOut} {
+	for _, n := range []*int64{&c.TextIn, &c.TextCached, &c.TextOut, &c.AudioIn, &c.AudioCached, &c.AudioOut} {
 		*n = min(max(*n, 0), maxCount)
 	}
 	c.Duration = min(max(c.Duration, 0), maxCount*time.Microsecond)

@@ -92,6 +92,7 @@ type UsageRow struct {
 	Hour                                         time.Time
 	Calls, Failed, Cancelled, Refused, Estimated int64
 	TextIn, TextCached, TextOut                  int64
+	AudioIn, AudioCached, AudioOut               int64
 	Duration                                     time.Duration
 	Charged                                      Amount
 }

@@ -13,7 +13,8 @@ import (
 const (
 	usageColumns = `account_id, app_id, hour, model, kind, source, ` + UsageSums
 	// UsageSums are the columns of gateway_usage that hold sums.
-	UsageSums  = `calls, failed, cancelled, refused, estimated, text_in, text_cached, text_out, duration_ms, micro_usd`
+	UsageSums = `calls, failed, cancelled, refused, estimated, text_in, text_cached, text_out, duration_ms, micro_usd,
+		audio_in, audio_cached, audio_out`
 	addToUsage = `ON CONFLICT (account_id, app_id, hour, model, kind, source) DO UPDATE SET
 		calls = gateway_usage.calls + excluded.calls, failed = gateway_usage.failed + excluded.failed,
 		cancelled = gateway_usage.cancelled + excluded.cancelled, refused = gateway_usage.refused + excluded.refused,
@@ -21,7 +22,10 @@ const (
 		text_cached = gateway_usage.text_cached + excluded.text_cached,
 		text_out = gateway_usage.text_out + excluded.text_out,
 		duration_ms = gateway_usage.duration_ms + excluded.duration_ms,
-		micro_usd = gateway_usage.micro_usd + excluded.micro_usd`
+		micro_usd = gateway_usage.micro_usd + excluded.micro_usd,
+		audio_in = gateway_usage.audio_in + excluded.audio_in,
+		audio_cached = gateway_usage.audio_cached + excluded.audio_cached,
+		audio_out = gateway_usage.audio_out + excluded.audio_out`
 )
 
 // RecordCall counts a call that cost nothing. It ignores a call of an unknown project.
@@ -88,14 +92,16 @@ func (s *Store) countCall(
 	estimated := db.BoolInt(c.Estimated)
 	return []db.Statement{
 		db.Stmt(`INSERT INTO gateway_usage (`+usageColumns+`)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) `+addToUsage,
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
+				$17, $18, $19) `+addToUsage,
 			c.Account, project, db.ToMS(at.Truncate(time.Hour)), c.Model, c.Kind, c.Source, calls, failed, cancelled, refused,
-			estimated, c.TextIn, c.TextCached, c.TextOut, c.Duration.Milliseconds(), charged),
+			estimated, c.TextIn, c.TextCached, c.TextOut, c.Duration.Milliseconds(), charged,
+			c.AudioIn, c.AudioCached, c.AudioOut),
 		db.Stmt(`INSERT INTO gateway_calls (id, account_id, app_id, at, model, kind, source, outcome,
-				text_in, text_cached, text_out, estimated, duration_ms, micro_usd)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+				text_in, text_cached, text_out, estimated, duration_ms, micro_usd, audio_in, audio_cached, audio_out)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
 			id, c.Account, project, db.ToMS(at), c.Model, c.Kind, c.Source, c.Outcome, c.TextIn, c.TextCached, c.TextOut,
-			estimated, c.Duration.Milliseconds(), charged),
+			estimated, c.Duration.Milliseconds(), charged, c.AudioIn, c.AudioCached, c.AudioOut),
 	}, nil
 }
 
@@ -106,7 +112,8 @@ func (s *Store) Usage(ctx context.Context, q UsageQuery, row func(UsageRow) erro
 	return db.Each(ctx, s, func(r db.Row) error {
 		var u UsageRow
 		err := r.Scan(&u.Project, &u.Model, &u.Kind, &u.Source, db.IntoTime(&u.Hour), &u.Calls, &u.Failed, &u.Cancelled,
-			&u.Refused, &u.Estimated, &u.TextIn, &u.TextCached, &u.TextOut, db.IntoDuration(&u.Duration), &u.Charged)
+			&u.Refused, &u.Estimated, &u.TextIn, &u.TextCached, &u.TextOut, db.IntoDuration(&u.Duration), &u.Charged,
+			&u.AudioIn, &u.AudioCached, &u.AudioOut)
 		if err != nil {
 			return err
 		}

@@ -74,7 +74,7 @@ func (c *call) admit(ctx context.Context, api wire.API, body []byte) (err error)
 	}
 	switch {
 	case m.API != api:
-		return Refuse(problem.CodeWrongAPI, "the model "+m.ID+" is served at POST /v1"+m.API.Path()).At("model")
+		return Refuse(problem.CodeWrongAPI, "the model "+m.ID+" is served at "+m.API.Route()).At("model")
 	case c.script != nil:
 		return nil
 	case c.request.Images > 0 && m.imageTokens == 0:
@@ -208,6 +208,11 @@ func (c *call) finish(ctx context.Context, r result) {
 	if r.wholeHold {
 		charge = max(charge, c.held)
 	}
+	c.book(ctx, charge, row, r)
+}
+
+// book charges the call and counts it, or releases its hold.
+func (c *call) book(ctx context.Context, charge credit.Amount, row credit.Call, r result) {
 	var err error
 	switch {
 	case c.hold == "":

@@ -33,6 +33,8 @@ const Assistant = "assistant"
 // Catalogue is the operator's list of providers, models and prices. The zero value offers no models.
 type Catalogue struct {
 	Models []*Model
+	// Realtime are the models of realtime sessions.
+	Realtime []*Model
 	// Default is the model used for Assistant in a project that has chosen none.
 	Default string
 
@@ -78,11 +80,14 @@ type Model struct {
 
 	upstream, outputField                       string
 	context, output, defaultOutput, imageTokens int64
+
+	voice *voice // of a model for realtime sessions; nil for other models, which have Prices
 }
 
 type catalogueFile struct {
 	Providers []providerEntry `yaml:"providers"`
 	Models    []modelEntry    `yaml:"models"`
+	Realtime  []realtimeEntry `yaml:"realtime_models"`
 	Default   string          `yaml:"default_model"`
 }
 
@@ -179,7 +184,17 @@ func parseCatalogue(text []byte, readKey func(path string) (key, error)) (Catalo
 		}
 		c.Models, c.byID[m.ID] = append(c.Models, m), m
 	}
-	if c.Default != "" && c.model(c.Default) == nil {
+	for i, e := range file.Realtime {
+		m, err := e.model(providers)
+		if err == nil && c.model(m.ID) != nil {
+			err = errors.New("the id occurs twice")
+		}
+		if err != nil {
+			return Catalogue{}, fmt.Errorf("realtime_models, entry %d (%.64q): %w", i+1, e.ID, err)
+		}
+		c.Realtime, c.byID[m.ID] = append(c.Realtime, m), m
+	}
+	if c.Default != "" && (c.model(c.Default) == nil || c.model(c.Default).voice != nil) {
 		return Catalogue{}, fmt.Errorf("default_model: %.64q is not in models", c.Default)
 	}
 	return c, nil
@@ -187,7 +202,7 @@ func parseCatalogue(text []byte, readKey func(path string) (key, error)) (Catalo
 
 // CheckOwnKeys returns an error unless every own_keys is a known credential provider.
 func (c Catalogue) CheckOwnKeys(known func(id string) bool) error {
-	for _, m := range c.Models {
+	for _, m := range slices.Concat(c.Models, c.Realtime) {
 		if p := m.Provider; p.OwnKeys != "" && !known(p.OwnKeys) {
 			return fmt.Errorf("providers, %q: own_keys: %.64q is not a credential provider", p.ID, p.OwnKeys)
 		}
@@ -317,11 +332,17 @@ func (m *Model) price(e priceEntry) error {
 			*class.into = int64(*class.given)
 		}
 	}
+	m.Why = m.whyUnpriced(missing)
+	return nil
+}
+
+// whyUnpriced returns why a model without these prices is not offered, or "".
+func (m *Model) whyUnpriced(missing []string) string {
 	switch {
 	case missing != nil:
-		m.Why = "no price for " + strings.Join(missing, ", ")
+		return "no price for " + strings.Join(missing, ", ")
 	case m.Provider.key == key{} && !m.Provider.Local:
-		m.Why = "the operator has no key for " + m.Provider.Name + ": only a project's own key can be used"
+		return "the operator has no key for " + m.Provider.Name + ": only a project's own key can be used"
 	}
-	return nil
+	return ""
 }

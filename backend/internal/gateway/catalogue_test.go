@@ -138,3 +138,37 @@ func FuzzCatalogue(f *testing.F) {
 		}
 	})
 }
+
+const voiceEntry = `
+providers: [{id: fake, base_url: 'https://example.org/v1', key_file: k}]
+models: [{id: text, provider: fake, api: chat, context_tokens: 10, output_tokens: 5}]
+realtime_models:
+  - {id: voice, provider: fake, context_tokens: 4000, output_tokens: 500, voices: {ember: marin},
+     prices_micro_usd_per_million: {text_in: 1, text_cached: 1, text_out: 1, audio_in: 1, audio_cached: 1, audio_out: 1}}
+`
+
+// A model for realtime sessions is offered only with a price for each class that it can use.
+func TestCatalogue_Realtime(t *testing.T) {
+	for name, c := range map[string]struct{ old, new, why, err string }{
+		"complete":         {},
+		"no price":         {", audio_cached: 1", "", "no price for audio_cached", ""},
+		"no voices":        {"voices: {ember: marin}", "voices: {}", "", "voices must have 1 to 200 entries"},
+		"same id":          {"{id: voice,", "{id: text,", "", "the id occurs twice"},
+		"history too long": {"output_tokens: 500,", "output_tokens: 500, history_tokens: 4001,", "", "history_tokens must be 1 to context_tokens"},
+		"session too long": {"output_tokens: 500,", "output_tokens: 500, session_seconds: 901,", "", "session_seconds must be 1 to 900"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			catalogue, err := parseCatalogue([]byte(strings.Replace(voiceEntry, c.old, c.new, 1)),
+				func(string) (key, error) { return newKey("secret-key"), nil })
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) {
+					t.Errorf("got %v, want %q", err, c.err)
+				}
+				return
+			}
+			if err != nil || catalogue.Realtime[0].Why != c.why || catalogue.model("voice") == nil {
+				t.Errorf("got %+v, %v", catalogue.Realtime, err)
+			}
+		})
+	}
+}

@@ -78,6 +78,12 @@ type Limits struct {
 	Renew     time.Duration // between two renewals of a hold's lease; 20 s
 	KeyCheck  time.Duration // between two checks of the keys of running calls; 500 ms
 	Grace     time.Duration // how long calls may continue when the service stops; 5 s
+
+	// Limits of conversations.
+	Quiet  time.Duration // without an event from either side; 60 s
+	Unpaid time.Duration // after an answer was refused for lack of credit; 30 s
+	Ping   time.Duration // between two pings, each of which needs a response before the next; 20 s
+	Drain  time.Duration // to wait for the usage of an answer after the app left; 5 s
 }
 
 const (
@@ -90,7 +96,8 @@ const (
 
 func (l Limits) withDefaults() Limits {
 	d := Limits{1024, 1024, 256, 8, time.Minute, time.Minute, 10 * time.Minute,
-		20 * time.Second, 500 * time.Millisecond, 5 * time.Second}
+		20 * time.Second, 500 * time.Millisecond, 5 * time.Second,
+		time.Minute, 30 * time.Second, 20 * time.Second, 5 * time.Second}
 	for _, n := range []struct{ into, value *int }{
 		{&l.Calls, &d.Calls}, {&l.Scripts, &d.Scripts}, {&l.Drains, &d.Drains}, {&l.Share, &d.Share},
 	} {
@@ -100,7 +107,8 @@ func (l Limits) withDefaults() Limits {
 	}
 	for _, n := range []struct{ into, value *time.Duration }{{&l.FirstByte, &d.FirstByte},
 		{&l.Idle, &d.Idle}, {&l.Total, &d.Total}, {&l.Renew, &d.Renew},
-		{&l.KeyCheck, &d.KeyCheck}, {&l.Grace, &d.Grace}} {
+		{&l.KeyCheck, &d.KeyCheck}, {&l.Grace, &d.Grace}, {&l.Quiet, &d.Quiet},
+		{&l.Unpaid, &d.Unpaid}, {&l.Ping, &d.Ping}, {&l.Drain, &d.Drain}} {
 		if *n.into == 0 {
 			*n.into = *n.value
 		}
@@ -122,6 +130,7 @@ type Service struct {
 
 	running, waiting, drains *limit.Slots // slots by account: calls, scripts that are not due yet, answers without an app
 	scripts                  *limit.Slots // slots by session: scripts that are not due yet
+	conversations, bySession *limit.Slots // slots by project and, with a session's token, by session
 
 	mu      sync.Mutex
 	stopped bool
@@ -144,8 +153,10 @@ func New(o Options) *Service {
 	}
 	l := o.Limits
 	s := &Service{Options: o, running: l.slots(l.Calls), waiting: l.slots(l.Scripts), drains: l.slots(l.Drains),
-		scripts: limit.NewSlots(limit.Bounds{Running: l.Scripts, RunningEach: maxScriptCalls}),
-		cuts:    map[*call]context.CancelCauseFunc{}, bad: map[string]badReceipts{}}
+		scripts:       limit.NewSlots(limit.Bounds{Running: l.Scripts, RunningEach: maxScriptCalls}),
+		conversations: limit.NewSlots(limit.Bounds{Running: l.Calls, RunningEach: projectConversations}),
+		bySession:     limit.NewSlots(limit.Bounds{Running: l.Calls, RunningEach: sessionConversations}),
+		cuts:          map[*call]context.CancelCauseFunc{}, bad: map[string]badReceipts{}}
 	s.client = newClient(nil)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	return s
@@ -265,22 +276,28 @@ func (s *Service) noteReceipt(m *Model, bad bool) {
 	s.bad[m.ID] = b
 }
 
-// find returns the model with this ID, which may be Assistant, and whether the project's own key pays for it.
+// find returns the model with this ID, which may be Assistant for a text model, and whether the project's own key pays for it.
 func (s *Service) find(ctx context.Context, who Caller, id string) (m *Model, own bool, err error) {
 	if m, err = s.named(ctx, who, id); err != nil {
 		return nil, false, err
 	}
+	own, err = s.payable(ctx, who, m)
+	return m, own, err
+}
+
+// payable reports whether the project's own key pays for a model, or returns why the project cannot call it.
+func (s *Service) payable(ctx context.Context, who Caller, m *Model) (own bool, err error) {
 	if own, err = s.paysItself(ctx, who, m); err != nil {
-		return nil, false, err
+		return false, err
 	}
 	why := m.whyNotOwn()
 	if !own {
 		why = s.why(m)
 	}
 	if why != "" {
-		return nil, false, noModel("the model " + m.ID + " is not offered: " + why)
+		return false, noModel("the model " + m.ID + " is not offered: " + why)
 	}
-	return m, own, nil
+	return own, nil
 }
 
 // named returns the model with this ID, even if it is not offered.

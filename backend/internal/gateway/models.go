@@ -17,7 +17,7 @@ type Availability struct {
 	Why string
 }
 
-// Available lists Assistant, every model in the catalogue and the models of servers added by the project's owner.
+// Available lists Assistant, every model in the catalogue, also for realtime sessions, and the models of servers added by the project's owner.
 func (s *Service) Available(ctx context.Context, who Caller) ([]Availability, error) {
 	list, err := s.assistants(ctx, who)
 	var keys map[string]bool
@@ -31,7 +31,7 @@ func (s *Service) Available(ctx context.Context, who Caller) ([]Availability, er
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range slices.Concat(s.Catalogue.Models, added) {
+	for _, m := range slices.Concat(s.Catalogue.Models, added, s.Catalogue.Realtime) {
 		list = append(list, Availability{m.ID, m, s.whyFor(m, keys)})
 	}
 	return list, nil

@@ -78,10 +78,10 @@ type route struct {
 func (a *API) table() []route {
 	routes := []route{{"GET /v1/models", a.withModels(allModels)}, {"GET /v1/models/{id...}", a.withModels(oneModel)}}
 	for _, api := range wire.APIs {
-		routes = append(routes, route{"POST /v1" + api.Path(),
+		routes = append(routes, route{api.Route(),
 			func(w http.ResponseWriter, r *http.Request, who gateway.Caller) { a.call(w, r, who, api) }})
 	}
-	return routes
+	return append(routes, route{wire.Realtime.Route(), a.converse})
 }
 
 // Mount adds the routes to mux. Apps in browsers may call from any origin: only the key authorises the call, and
@@ -111,8 +111,8 @@ func (a *API) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux
 		return
 	}
 	a.fail(w, r, gateway.Refuse(problem.CodeNotFound, "there is no "+httpjson.Clip(r.Method, 20)+" "+
-		httpjson.Clip(r.URL.Path, 100)+": the gateway serves /v1/models, /v1/chat/completions, /v1/responses and "+
-		"/v1/messages"))
+		httpjson.Clip(r.URL.Path, 100)+": the gateway serves /v1/models, /v1/chat/completions, /v1/responses, "+
+		"/v1/messages and /v1/realtime"))
 }
 
 // TooMany responds to a request from an address with too many requests in progress.
@@ -153,13 +153,19 @@ var (
 		"the token is unknown or has expired: attach to the session; its welcome has a new one")
 )
 
-// caller returns the owner of the request's key. Clients send the key as a bearer token or in x-api-key. The key is a
-// project key or the token of a simulator session.
+// caller returns the owner of the request's key. Clients send the key as a bearer token or in x-api-key, and pages that
+// open a WebSocket as a subprotocol. The key is a project key or the token of a simulator session.
 func (a *API) caller(r *http.Request) (gateway.Caller, error) {
 	key := r.Header.Get("X-Api-Key")
 	if authorization := r.Header.Get("Authorization"); authorization != "" {
 		token, ok := httpjson.Bearer(authorization)
 		if !ok || key != "" && key != token {
+			return gateway.Caller{}, errInvalidKey
+		}
+		key = token
+	}
+	if token := protocolToken(r); token != "" {
+		if key != "" && key != token {
 			return gateway.Caller{}, errInvalidKey
 		}
 		key = token

@@ -119,6 +119,9 @@ func newWorldOf(t *testing.T, keys keyring, writeTimeout time.Duration, limits g
 		text += "  - {id: " + id + ", provider: fake, api: " + api + ", context_tokens: 100000, output_tokens: 2000, " +
 			"prices_micro_usd_per_million: {text_in: 1, text_cached: 1, text_cache_write: 1, text_out: 1}}\n"
 	}
+	text += "realtime_models: [{id: voice, provider: fake, provider_model: good, context_tokens: 4000, output_tokens: 500, " +
+		"voices: {ember: marin}, prices_micro_usd_per_million: {text_in: 1, text_cached: 1, text_out: 1, audio_in: 1, " +
+		"audio_cached: 1, audio_out: 1}}]\n"
 	for name, text := range map[string]string{"key": llmtest.Key, "gateway.yaml": text} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -50,6 +50,7 @@ func (f *purses) usage(t *testing.T, accountID, project string) (u credit.UsageR
 			u.Calls, u.Failed, u.Refused = u.Calls+row.Calls, u.Failed+row.Failed, u.Refused+row.Refused
 			u.Cancelled, u.Estimated = u.Cancelled+row.Cancelled, u.Estimated+row.Estimated
 			u.TextIn, u.TextCached, u.TextOut = u.TextIn+row.TextIn, u.TextCached+row.TextCached, u.TextOut+row.TextOut
+			u.AudioIn, u.AudioCached, u.AudioOut = u.AudioIn+row.AudioIn, u.AudioCached+row.AudioCached, u.AudioOut+row.AudioOut
 			u.Duration, u.Charged = u.Duration+row.Duration, u.Charged+row.Charged
 			return nil
 		}))
@@ -133,13 +134,13 @@ func mergedSettings(t *testing.T, f *purses) {
 
 func callsCounted(t *testing.T, f *purses) {
 	call := credit.Call{Account: "ada", Project: appID, Model: "echo", Kind: "chat", Source: "script", TextIn: 10,
-		TextCached: 4, TextOut: 6, Duration: 1500 * time.Millisecond}
+		TextCached: 4, TextOut: 6, AudioIn: 3, AudioCached: 2, AudioOut: 1, Duration: 1500 * time.Millisecond}
 	for _, outcome := range []string{"ok", "ok", "failed", "cancelled", "cap_reached", "no_credit", "no_credit"} {
 		call.Outcome, call.Estimated = outcome, outcome == "cancelled"
 		fatal(t, f.Record(t.Context(), call))
 	}
 	want := credit.UsageRow{Calls: 4, Failed: 1, Cancelled: 1, Refused: 3, Estimated: 1, TextIn: 70, TextCached: 28,
-		TextOut: 42, Duration: 10500 * time.Millisecond}
+		TextOut: 42, AudioIn: 21, AudioCached: 14, AudioOut: 7, Duration: 10500 * time.Millisecond}
 	if got := f.usage(t, "ada", appID); got != want {
 		t.Errorf("usage: got %+v, want the sums of the recorded calls", got)
 	}

@@ -304,8 +304,8 @@ func (w *Web) addModels(c *call, page *gatewayPage) error {
 	for _, a := range all {
 		row := modelRow{Availability: a, Reason: capital(a.Why)}
 		if m := a.Model; m != nil {
-			row.About, row.Called = m.Name+", "+m.Provider.Name, "POST /v1"+m.API.Path()
-			if row.Price = priceOf(m); row.Price != "" {
+			row.About, row.Called = m.Name+", "+m.Provider.Name, m.API.Route()
+			if row.Price = priceOf(m); row.Price != "" && m.API != wire.Realtime {
 				row.Cost = backendapi.Dollars(m.Prices.Of(tokens))
 			}
 			if a.ID != m.ID {
@@ -324,6 +324,9 @@ func priceOf(m *gateway.Model) string {
 		return "free"
 	case m.Why != "":
 		return ""
+	case m.API == wire.Realtime:
+		p := m.VoicePrices()
+		return fmt.Sprintf("%s in, %s out for sound", backendapi.Dollars(p.AudioIn), backendapi.Dollars(p.AudioOut))
 	}
 	return fmt.Sprintf("%s in, %s out", backendapi.Dollars(m.Prices.In), backendapi.Dollars(m.Prices.Out))
 }

@@ -90,9 +90,9 @@ func (h *dashboardWorld) setUsage(rows ...credit.UsageRow) {
 	h.exec("DELETE FROM gateway_usage")
 	for _, u := range rows {
 		h.exec(`INSERT INTO gateway_usage (account_id, app_id, hour, model, kind, source, `+credit.UsageSums+`)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
 			adaID, u.Project, u.Hour.UnixMilli(), u.Model, u.Kind, u.Source, u.Calls, u.Failed, u.Cancelled, u.Refused,
-			u.Estimated, u.TextIn, u.TextCached, u.TextOut, u.Duration.Milliseconds(), int64(u.Charged))
+			u.Estimated, u.TextIn, u.TextCached, u.TextOut, u.Duration.Milliseconds(), int64(u.Charged), u.AudioIn, u.AudioCached, u.AudioOut)
 	}
 }
 

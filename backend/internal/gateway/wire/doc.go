@@ -26,3 +26,11 @@ func (a API) Path() string {
 	}
 	return "/" + string(a)
 }
+
+// Route returns the method and path at which this gateway serves the interface.
+func (a API) Route() string {
+	if a == Realtime {
+		return "GET /v1" + a.Path()
+	}
+	return "POST /v1" + a.Path()
+}

@@ -62,9 +62,13 @@ type ClientEvent struct {
 	Tokens int64
 }
 
+// BeginEvent is the event_id of the event that Begin returns.
+const BeginEvent = "gateway_limits"
+
 // Begin returns the first event for the provider, with the gateway's own settings. voice is one of ours, or "".
 func (r *RealtimeRules) Begin(voice string) []byte {
-	out := []byte(`{"type":"session.update","session":{"type":"realtime","audio":{"input":{"format":` + realtimeFormat +
+	out := []byte(`{"type":"session.update","event_id":"` + BeginEvent + `","session":{"type":"realtime",` +
+		`"audio":{"input":{"format":` + realtimeFormat +
 		`,"turn_detection":{"type":"server_vad","create_response":false,"interrupt_response":true}},"output":{"format":` +
 		realtimeFormat)
 	if theirs := r.Voices[voice]; theirs != "" {
@@ -78,7 +82,8 @@ const realtimeFormat = `{"type":"` + realtimeAudio + `","rate":` + realtimeRate 
 
 // limits returns the members of a session that limit the cost of an answer.
 func (r *RealtimeRules) limits(output int64) string {
-	return maxOutputTokens(output) + `,"truncation":{"type":"retention_ratio","retention_ratio":0.8,"token_limits":{"post_instructions":` +
+	return maxOutputTokens(output) + `,"truncation":{"type":"retention_ratio","retention_ratio":0.8,` +
+		`"token_limits":{"post_instructions":` +
 		strconv.FormatInt(r.History, 10) + `}}`
 }
 

@@ -30,6 +30,7 @@ type ServerEvent struct {
 	Response string // ID of the response that it belongs to, or ""
 	Status   string // of a response: completed, cancelled, failed or incomplete
 	Code     string // of an error
+	Event    string // event_id of the app's event that caused an error
 	Receipt  RealtimeReceipt
 	// Tokens estimates the part of the answer in a delta: sound in AudioOut, the rest in TextOut.
 	Tokens RealtimeUsage
@@ -56,8 +57,11 @@ func Server(data []byte, most int64) (e ServerEvent, ok bool) {
 		case "error":
 			if v.Kind() == '{' {
 				return each(v, func(name string, v jsontext.Value) error {
-					if name == "code" {
+					switch name {
+					case "code":
 						e.Code, _ = stringOf(v)
+					case "event_id":
+						e.Event, _ = stringOf(v)
 					}
 					return nil
 				}, lenient...)

@@ -1,0 +1,371 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	ws "github.com/coder/websocket"
+
+	"github.com/service-dev/service/backend/internal/gateway/wire"
+	"github.com/service-dev/service/glasses/host/websocket"
+	"github.com/service-dev/service/internal/problem"
+)
+
+// Limits of conversations. They apply to this process: several servers allow as many each.
+const (
+	projectConversations = 20
+	sessionConversations = 2
+	maxEvent             = 4 << 20 // bytes
+	stallTime            = 30 * time.Second
+)
+
+// Close codes of conversations that the gateway ends. Others come from the provider.
+const (
+	closeInvalidKey = 4401
+	closeNoCredit   = 4402
+	closeOver       = 4408 // too long, or nothing was said
+	closeProvider   = 4502
+	closeRestart    = 4503
+	closeTooLarge   = 1009
+)
+
+// Reasons for ending a conversation.
+var (
+	errQuiet    = errors.New("nothing was said for too long")
+	errSession  = errors.New("the conversation took too long")
+	errUnpaid   = errors.New("the credit does not cover another answer")
+	errUnasked  = errors.New("the provider started an answer by itself")
+	errTooBig   = errors.New("an event is over 4 MB")
+	errHalfOpen = errors.New("the provider does not respond")
+	errLimits   = errors.New("the provider refused the limits of the conversation")
+)
+
+// Conversation relays the events of one realtime session between an app and a provider. Each answer is a call: its
+// maximum price is held before the provider receives response.create, and it is settled before the app receives
+// response.done. The gateway itself requests the answers to speech, because a provider that starts them would spend
+// without a hold. If a provider does so anyway, the operator pays, and the conversation ends.
+type Conversation struct {
+	*call    // of the whole conversation; it has no hold
+	app      *websocket.Conn
+	provider *ws.Conn
+	rules    *wire.RealtimeRules
+	created  []byte // the provider's first event
+	ctx      context.Context
+	cut      context.CancelCauseFunc
+	leave    []func() // in the order of entering
+	quiet    *time.Timer
+
+	mu      sync.Mutex
+	turn    *turn       // the answer in progress, or nil
+	due     bool        // an answer to speech is due after that
+	unpaid  *time.Timer // nil unless an answer was refused for lack of credit
+	commits int         // commits of the app that the provider has not confirmed
+	ours    int         // session updates of ours whose confirmation the app does not receive
+	added   int64       // bound on the input added since the last answer began, in tokens
+	settled map[string]bool
+	gone    bool // the app has left, or the conversation has ended
+	dropped int  // events of the provider that apps do not receive
+}
+
+// Converse connects to the provider of a model for realtime sessions. The caller must call Serve or End of the result.
+// It returns a *Refusal on failure.
+func (s *Service) Converse(ctx context.Context, who Caller, model string) (*Conversation, error) {
+	end, err := s.begin(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	c := &Conversation{call: &call{s: s, who: who, started: s.Now()}, leave: []func(){end}, settled: map[string]bool{}}
+	c.ctx, c.cut = context.WithCancelCause(context.WithoutCancel(ctx))
+	if err := c.open(ctx, model); err != nil {
+		c.End()
+		refusal := refusalOf(err)
+		c.recordRefusal(ctx, wire.Realtime, refusal)
+		return nil, refusal
+	}
+	return c, nil
+}
+
+// open finds the model and connects to its provider.
+func (c *Conversation) open(ctx context.Context, model string) error {
+	script, err := c.s.script(ctx, c.who, model)
+	switch {
+	case err != nil:
+		return err
+	case script != nil:
+		return Refuse(problem.CodeWrongAPI, "the session's script answers at POST /v1/chat/completions here").At("model")
+	}
+	var voice string
+	if c.model, voice, err = c.s.realtimeModel(ctx, c.who, model); err != nil {
+		return err
+	}
+	if c.own, err = c.s.payable(ctx, c.who, c.model); err != nil {
+		return err
+	}
+	leave, err := c.s.conversations.Enter(ctx, c.who.Account+" "+c.who.Project) // it does not wait
+	if err != nil {
+		return TooManyCalls()
+	}
+	c.leave = append(c.leave, leave)
+	if c.who.Session != "" {
+		if leave, err = c.s.bySession.Enter(ctx, c.who.Session); err != nil {
+			return TooManyCalls()
+		}
+		c.leave = append(c.leave, leave)
+	}
+	c.key = c.model.Provider.key
+	if c.own {
+		if err := c.takeOwnKey(ctx); err != nil {
+			return err
+		}
+	}
+	v := c.model.voice
+	c.rules = wire.NewRealtimeRules(c.model.output, v.history, v.voices)
+	ctx, cancel := context.WithTimeout(ctx, c.s.Limits.FirstByte)
+	defer cancel()
+	if err := c.dial(ctx); err != nil {
+		return err
+	}
+	return c.greet(ctx, voice)
+}
+
+// realtimeModel returns a model for realtime sessions, and the voice that the project's owner chose with it or "".
+func (s *Service) realtimeModel(ctx context.Context, who Caller, id string) (m *Model, voice string, err error) {
+	if len(s.Catalogue.Realtime) == 0 {
+		return nil, "", Refuse(problem.CodeNotConfigured, "the operator of this backend has set up no realtime models")
+	}
+	asked := id
+	if asked == Assistant && s.Settings != nil {
+		config, err := s.Settings.Get(ctx, who.Account, who.Project)
+		if err != nil {
+			return nil, "", fmt.Errorf("read the project's realtime model: %w", err)
+		}
+		id, voice = config.RealtimeModel, config.Voice
+	}
+	m = s.Catalogue.model(id)
+	switch {
+	case m == nil && asked == Assistant:
+		return nil, "", noModel("the realtime model that this project has chosen is not offered here: choose another on the " +
+			"project's page, or name one of GET /v1/models")
+	case m == nil:
+		return nil, "", noModel("there is no model " + clip(id) + ": GET /v1/models lists the available models")
+	case m.voice == nil:
+		return nil, "", Refuse(problem.CodeWrongAPI, "the model "+m.ID+" is served at "+m.API.Route()).At("model")
+	}
+	return m, voice, nil
+}
+
+func (c *Conversation) dial(ctx context.Context) error {
+	p := c.model.Provider
+	header := http.Header{"User-Agent": {"service-gateway"}}
+	for name, value := range p.headers {
+		header.Set(name, value)
+	}
+	if k := c.key.reveal(); k != "" {
+		header.Set(p.header, p.prefix+k)
+	}
+	at := "ws" + strings.TrimPrefix(p.base, "http") + wire.Realtime.Path() + "?model=" + url.QueryEscape(c.model.upstream)
+	conn, response, err := ws.Dial(ctx, at, &ws.DialOptions{HTTPClient: c.s.client, HTTPHeader: header})
+	if err != nil && response != nil {
+		defer response.Body.Close()
+		return c.refused(ctx, response)
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return c.unanswered(errFirstByte)
+	case err != nil:
+		return c.unanswered(err)
+	}
+	conn.SetReadLimit(maxEvent)
+	c.provider = conn
+	return nil
+}
+
+// greet waits for the provider's session and sets the gateway's limits in it. A provider may ignore earlier events.
+func (c *Conversation) greet(ctx context.Context, voice string) error {
+	_, data, err := c.provider.Read(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = errFirstByte
+		}
+		return c.unanswered(err)
+	}
+	if e, ok := wire.Server(data, 0); !ok || e.Type != wire.EventSessionCreated {
+		c.s.Log.Error("provider began a realtime session with another event", "provider", c.model.Provider.ID,
+			"model", c.model.ID, "code", e.Code)
+		return Refuse(problem.CodeProviderError, "the model's provider opened no session: try again").After(busyRetry)
+	}
+	c.created, c.ours = c.redact(wire.NameModel(data, c.model.ID)), 1
+	return c.provider.Write(ctx, ws.MessageText, c.rules.Begin(voice))
+}
+
+// End releases the resources of a conversation. Serve calls it.
+func (c *Conversation) End() {
+	c.cut(nil)
+	if c.provider != nil {
+		_ = c.provider.CloseNow()
+	}
+	for _, leave := range c.leave {
+		leave()
+	}
+	c.leave = nil
+}
+
+// Serve relays until one side leaves or the conversation is cut, and closes the app's connection.
+func (c *Conversation) Serve(app *websocket.Conn) {
+	defer c.End()
+	c.app = app
+	c.s.keep(c.call, c.cut)
+	defer c.s.forget(c.call)
+	defer context.AfterFunc(c.s.ctx, func() { c.cut(errStopped) })()
+	defer context.AfterFunc(c.ctx, func() { _ = c.provider.CloseNow() })()
+	c.quiet = time.AfterFunc(c.s.Limits.Quiet, func() { c.cut(errQuiet) })
+	defer c.quiet.Stop()
+	total := time.AfterFunc(c.model.voice.session, func() { c.cut(errSession) })
+	defer total.Stop()
+	var others sync.WaitGroup
+	others.Go(c.ping)
+	others.Go(c.fromApp)
+	err := c.app.Write(websocket.Text, c.created)
+	for err == nil {
+		err = c.fromProvider()
+	}
+	cause := c.endTurn(err)
+	c.cut(cause)
+	code, reason := closing(cause)
+	app.SendClose(code, reason)
+	others.Wait()
+}
+
+// closing returns the code and reason with which the app's connection is closed.
+func closing(cause error) (websocket.Status, string) {
+	var closed ws.CloseError
+	switch {
+	case errors.Is(cause, errRevoked):
+		return closeInvalidKey, "the key is revoked, or the session is over"
+	case errors.Is(cause, errUncovered):
+		return closeNoCredit, "the credit reserved for the answer was released: connect again"
+	case errors.Is(cause, errUnpaid):
+		return closeNoCredit, cause.Error()
+	case errors.Is(cause, errQuiet), errors.Is(cause, errSession):
+		return closeOver, cause.Error()
+	case errors.Is(cause, errStopped):
+		return closeRestart, "the server is restarting: connect again"
+	case errors.Is(cause, errTooBig):
+		return closeTooLarge, cause.Error()
+	case errors.Is(cause, errUnasked), errors.Is(cause, errHalfOpen), errors.Is(cause, errLimits):
+		return closeProvider, cause.Error()
+	case errors.As(cause, &closed) && (closed.Code == ws.StatusNormalClosure || closed.Code >= 3000 && closed.Code <= 4999):
+		return websocket.Status(closed.Code), closed.Reason
+	}
+	return closeProvider, "the provider closed the connection"
+}
+
+// ping ends the conversation if one side does not respond.
+func (c *Conversation) ping() {
+	ticker := time.NewTicker(c.s.Limits.Ping)
+	defer ticker.Stop()
+	heard := c.app.Heard() - 1
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := c.app.Heard()
+		if now == heard || c.app.Write(websocket.Ping, nil) != nil {
+			c.app.Drop() // fromApp ends the conversation
+			continue
+		}
+		heard = now
+		ctx, cancel := context.WithTimeout(c.ctx, c.s.Limits.Ping)
+		err := c.provider.Ping(ctx)
+		cancel()
+		if err != nil {
+			c.cut(errHalfOpen)
+		}
+	}
+}
+
+// fromApp reads the app's events until it leaves.
+func (c *Conversation) fromApp() {
+	defer c.app.Drop()
+	for {
+		kind, err := c.app.Next()
+		var data []byte
+		if err == nil && kind != 0 {
+			data, err = readEvent(c.app)
+		}
+		switch {
+		case errors.Is(err, errTooBig):
+			c.cut(err) // the next call of Next skips the event, so that the app receives the reason
+		case err != nil:
+			c.left()
+			return
+		case kind == websocket.Binary:
+			c.tell(wire.RealtimeError("", invalidRequest, problem.CodeInvalidJSON, "events are text, not binary frames", "",
+				nil))
+		case kind == websocket.Text:
+			c.quiet.Reset(c.s.Limits.Quiet)
+			if answer := c.clientEvent(data); answer != nil {
+				c.tell(answer)
+			}
+		}
+	}
+}
+
+const invalidRequest = "invalid_request_error"
+
+// tell sends an event to the app. If the app has left, fromApp notices.
+func (c *Conversation) tell(event []byte) { _ = c.app.Write(websocket.Text, event) }
+
+func readEvent(from *websocket.Conn) ([]byte, error) {
+	if from.Size() > maxEvent {
+		return nil, errTooBig
+	}
+	data := make([]byte, 0, min(from.Size()+1, maxEvent+1)) //nolint:gosec // at most maxEvent
+	for {
+		if len(data) == cap(data) {
+			data = append(data, 0)[:len(data)]
+		}
+		n, err := from.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		switch {
+		case len(data) > maxEvent:
+			return nil, errTooBig
+		case err != nil && isEOF(err):
+			return data, nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+// left ends the conversation, once the usage of an answer in progress is known.
+func (c *Conversation) left() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gone = true
+	if c.turn == nil {
+		c.cut(errLeft)
+		return
+	}
+	_ = c.send([]byte(`{"type":"` + wire.EventResponseCancel + `"}`))
+	time.AfterFunc(c.s.Limits.Drain, func() { c.cut(errLeft) })
+}
+
+// send sends an event to the provider. The caller must hold mu, so that events stay in order.
+func (c *Conversation) send(event []byte) error {
+	ctx, cancel := context.WithTimeout(c.ctx, stallTime)
+	defer cancel()
+	err := c.provider.Write(ctx, ws.MessageText, event)
+	if err != nil {
+		c.cut(errHalfOpen)
+	}
+	return err
+}

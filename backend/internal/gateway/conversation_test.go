@@ -1,0 +1,384 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	ws "github.com/coder/websocket"
+
+	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/gateway/wire"
+	"github.com/service-dev/service/glasses/host/websocket"
+	"github.com/service-dev/service/internal/problem"
+	"github.com/service-dev/service/test/llmtest"
+)
+
+var voicePrices = wire.RealtimePrices{TextIn: 4_000_000, TextCached: 1_000_000, TextOut: 16_000_000,
+	AudioIn: 32_000_000, AudioCached: 2_000_000, AudioOut: 64_000_000}
+
+// addVoice offers a model of the fake provider for realtime sessions.
+func (w *world) addVoice(id string, session time.Duration) {
+	p := &Provider{ID: "fake", base: w.provider.URL, key: newKey(llmtest.Key), header: "Authorization", prefix: "Bearer "}
+	m := &Model{ID: "voice-" + id, Provider: p, API: wire.Realtime, upstream: id, context: 2000, output: 500,
+		voice: &voice{prices: voicePrices, voices: map[string]string{"ember": "marin"}, history: 1000, session: session}}
+	w.Catalogue.Realtime, w.Catalogue.byID[m.ID] = append(w.Catalogue.Realtime, m), m
+}
+
+// talker is an app in a conversation.
+type talker struct {
+	t    *testing.T
+	conn *ws.Conn
+}
+
+// talk opens a conversation with a model of the fake provider.
+func (w *world) talk(t *testing.T, id string, session time.Duration) *talker {
+	t.Helper()
+	w.addVoice(id, session)
+	served := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		defer close(served)
+		c, err := w.Converse(r.Context(), Caller{Account: "acc", Project: "com.example.app", Key: "key"}, "voice-"+id)
+		if err != nil {
+			http.Error(rw, codeOf(err), http.StatusTeapot)
+			return
+		}
+		app, err := websocket.Accept(rw, r, websocket.AnyOrigin)
+		if err != nil {
+			c.End()
+			return
+		}
+		c.Serve(app)
+	}))
+	conn, _, err := ws.Dial(t.Context(), server.URL, nil)
+	t.Cleanup(func() {
+		if conn != nil {
+			_ = conn.CloseNow()
+		}
+		<-served
+		server.Close()
+		http.DefaultClient.CloseIdleConnections()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.SetReadLimit(8 << 20)
+	return &talker{t, conn}
+}
+
+func (a *talker) send(events ...string) {
+	a.t.Helper()
+	for _, e := range events {
+		if err := a.conn.Write(a.t.Context(), ws.MessageText, []byte(e)); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+}
+
+// until reads events up to one of this type. It returns the types, with the code of an error, and the last event.
+func (a *talker) until(last string) (types []string, event map[string]any) {
+	a.t.Helper()
+	ctx, cancel := context.WithTimeout(a.t.Context(), 20*time.Second)
+	defer cancel()
+	for !slices.Contains(types, last) {
+		_, data, err := a.conn.Read(ctx)
+		if err != nil {
+			a.t.Fatalf("waiting for %s after %v: %v", last, types, err)
+		}
+		event = nil
+		if err := json.Unmarshal(data, &event); err != nil {
+			a.t.Fatal(err)
+		}
+		kind, _ := event["type"].(string)
+		if detail, ok := event["error"].(map[string]any); ok {
+			kind += " " + detail["code"].(string)
+		}
+		types = append(types, kind)
+	}
+	return types, event
+}
+
+// closed reads until the connection is closed, and returns the types of the events before, the code and the reason.
+func (a *talker) closed() (types []string, code ws.StatusCode, reason string) {
+	a.t.Helper()
+	ctx, cancel := context.WithTimeout(a.t.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		_, data, err := a.conn.Read(ctx)
+		var closed ws.CloseError
+		if errors.As(err, &closed) {
+			return types, closed.Code, closed.Reason
+		}
+		if err != nil {
+			a.t.Fatalf("waiting for the close after %v: %v", types, err)
+		}
+		var e struct{ Type string }
+		_ = json.Unmarshal(data, &e)
+		types = append(types, e.Type)
+	}
+}
+
+const (
+	askText    = `{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_text","text":"Hi"}]}}`
+	askAnswer  = `{"type":"response.create"}`
+	appendOnce = `{"type":"input_audio_buffer.append","audio":"AAAA"}`
+)
+
+// Prices of the fake's answers: 6 text_in, 4 text_cached, 3 text_out; with sound also 20 audio_in and 5 audio_out.
+const (
+	textTurn  = 6*4 + 4*1 + 3*16
+	audioTurn = textTurn + 20*32 + 5*64
+)
+
+var talkLimits = Limits{KeyCheck: 20 * time.Millisecond}
+
+func TestConversation_TextTurn(t *testing.T) {
+	w := newWorld(t, credit.USD, talkLimits)
+	a := w.talk(t, llmtest.Good, time.Minute)
+	_, created := a.until("session.created")
+	if session, _ := created["session"].(map[string]any); session["model"] != "voice-good" {
+		t.Errorf("the app sees the model %v", session["model"])
+	}
+	a.send(askText, askAnswer)
+	types, _ := a.until("response.done")
+	if want := []string{"response.created", "response.output_text.delta", "response.done"}; !slices.Equal(types, want) {
+		t.Errorf("got %v, want %v", types, want)
+	}
+	row, charged, holds := w.purse.last()
+	if charged != textTurn || holds != 0 || row.Kind != "realtime" || row.TextIn != 6 || row.TextCached != 4 ||
+		row.TextOut != 3 || row.Outcome != "ok" || row.Estimated {
+		t.Errorf("charged %v for %+v, %d holds left", charged, row, holds)
+	}
+	if book := w.provider.Answers(); len(book) != 1 || book[0].Output != 500 {
+		t.Errorf("the provider answered %+v", book)
+	}
+}
+
+// An answer to speech is requested by the gateway, once per sentence, and costs its sound.
+func TestConversation_Speech(t *testing.T) {
+	w := newWorld(t, credit.USD, talkLimits)
+	a := w.talk(t, llmtest.Good, time.Minute)
+	a.send(appendOnce)
+	types, _ := a.until("response.done")
+	if !slices.Contains(types, "input_audio_buffer.committed") || slices.Contains(types, "session.updated") {
+		t.Errorf("got %v", types)
+	}
+	row, charged, _ := w.purse.last()
+	if charged != audioTurn || row.AudioIn != 20 || row.AudioOut != 5 {
+		t.Errorf("charged %v for %+v", charged, row)
+	}
+	// An app that turns detection off commits and asks itself.
+	a.send(`{"type":"session.update","session":{"type":"realtime","audio":{"input":{"turn_detection":null}}}}`, appendOnce,
+		`{"type":"input_audio_buffer.commit"}`, askAnswer)
+	a.until("response.done")
+	if book := w.provider.Answers(); len(book) != 2 {
+		t.Errorf("%d answers, want 2", len(book))
+	}
+}
+
+// TestConversation_Misbehaviour names the outcome of each way in which a provider misbehaves, after one request.
+func TestConversation_Misbehaviour(t *testing.T) {
+	for _, c := range []struct {
+		model, ask string
+		last       string // the event that ends the answer, or "" if the connection is closed
+		code       ws.StatusCode
+		outcome    string
+		charged    credit.Amount
+		estimated  bool
+	}{
+		{llmtest.DoneTwice, askAnswer, "response.done", 0, "ok", textTurn, false},
+		{llmtest.DoneFirst, askAnswer, "response.done", 0, "ok", textTurn, false},
+		{llmtest.UnknownEvents, askAnswer, "response.done", 0, "ok", textTurn, false},
+		{llmtest.LateReceipt, askAnswer, "response.done", 0, "ok", textTurn, false},
+		{llmtest.UsageZero, askAnswer, "response.done", 0, "ok", 0, false},
+		{llmtest.FailedAnswer, askAnswer, "response.done", 0, "failed", textTurn, false},
+		// Estimates: 3 tokens of text for "Hello there", and the app's event as input.
+		{llmtest.UsageNone, askAnswer, "response.done", 0, "ok", 0, true},
+		{llmtest.UsageHuge, askAnswer, "response.done", 0, "ok", 0, true},
+		{llmtest.UsageNegative, askAnswer, "response.done", 0, "ok", 0, true},
+		{llmtest.CutsInside, askAnswer, "", closeProvider, "failed", 0, true},
+		{llmtest.RefusesAnswer, askAnswer, "error invalid_value", 0, "failed", 0, false},
+		{llmtest.ClosesWith4000, askAnswer, "", 4000, "failed", 0, true},
+		{llmtest.RefusesLimits, "", "", closeProvider, "", 0, false},
+	} {
+		t.Run(c.model, func(t *testing.T) {
+			w := newWorld(t, credit.USD, talkLimits)
+			a := w.talk(t, c.model, time.Minute)
+			a.until("session.created")
+			if c.ask != "" {
+				a.send(c.ask)
+			}
+			if c.last != "" {
+				a.until(c.last)
+			} else if types, code, reason := a.closed(); code != c.code {
+				t.Errorf("closed with %d %q after %v, want %d", code, reason, types, c.code)
+			}
+			if c.outcome == "" {
+				return
+			}
+			row, charged, holds := w.purse.last()
+			isPriced := c.charged > 0 || !c.estimated || c.model == llmtest.ClosesWith4000
+			if row.Outcome != c.outcome || holds != 0 || row.Estimated != c.estimated || isPriced && charged != c.charged ||
+				!isPriced && (charged <= 0 || charged > 1000) {
+				t.Errorf("charged %v for %+v, %d holds left", charged, row, holds)
+			}
+			if c.last == "response.done" { // the conversation continues
+				a.send(askAnswer)
+				if types, _ := a.until("response.done"); slices.Contains(types, "response.surprise.delta") {
+					t.Errorf("the app got %v", types)
+				}
+			}
+		})
+	}
+}
+
+// A provider that starts answers by itself is told to stop, and the conversation ends without a charge.
+func TestConversation_AnswersUnasked(t *testing.T) {
+	w := newWorld(t, credit.USD, talkLimits)
+	a := w.talk(t, llmtest.TalksUnasked, time.Minute)
+	a.send(`{"type":"session.update","session":{"type":"realtime","audio":{"input":{"turn_detection":{"type":"server_vad",`+
+		`"create_response":false}}}}}`, appendOnce)
+	if types, code, reason := a.closed(); code != closeProvider || reason != errUnasked.Error() ||
+		slices.Contains(types, "response.created") {
+		t.Errorf("closed with %d %q after %v", code, reason, types)
+	}
+	if len(w.purse.charged) != 0 {
+		t.Errorf("charged %v", w.purse.charged)
+	}
+}
+
+func TestConversation_ProviderGoesAwayAtOnce(t *testing.T) {
+	w := newWorld(t, credit.USD, talkLimits)
+	w.addVoice(llmtest.GoesAway, time.Minute)
+	_, err := w.Converse(t.Context(), Caller{Account: "acc", Project: "com.example.app", Key: "key"}, "voice-goes-away")
+	if codeOf(err) != problem.CodeProviderUnavailable {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestConversation_HalfOpenProvider(t *testing.T) {
+	limits := talkLimits
+	limits.Ping = 50 * time.Millisecond
+	w := newWorld(t, credit.USD, limits)
+	a := w.talk(t, llmtest.HalfOpen, time.Minute)
+	if _, code, reason := a.closed(); code != closeProvider || reason != errHalfOpen.Error() {
+		t.Errorf("closed with %d %q", code, reason)
+	}
+}
+
+// Without credit, the app gets an error and some time in which to tell the wearer.
+func TestConversation_NoCredit(t *testing.T) {
+	limits := talkLimits
+	limits.Unpaid = 50 * time.Millisecond
+	w := newWorld(t, 1, limits)
+	a := w.talk(t, llmtest.Good, time.Minute)
+	a.send(askAnswer)
+	_, event := a.until("error no_credit")
+	if detail := event["error"].(map[string]any); detail["needed"] == nil || detail["type"] != "insufficient_quota" {
+		t.Errorf("got %v", detail)
+	}
+	if _, code, _ := a.closed(); code != closeNoCredit {
+		t.Errorf("closed with %d", code)
+	}
+	if row, charged, _ := w.purse.last(); row.Outcome != problem.CodeNoCredit || charged != 0 || len(w.provider.Answers()) != 0 {
+		t.Errorf("charged %v for %+v", charged, row)
+	}
+}
+
+// TestConversation_Ends names how the gateway ends a conversation during an answer, and who pays.
+func TestConversation_Ends(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(l *Limits)
+		session time.Duration
+		during  func(w *world, a *talker)
+		code    ws.StatusCode
+		carried bool
+	}{
+		"key revoked": {nil, time.Minute, func(w *world, _ *talker) { w.keys.live.Delete("key") }, closeInvalidKey, false},
+		"hold ended": {func(l *Limits) { l.Renew = 20 * time.Millisecond }, time.Minute, func(w *world, _ *talker) {
+			w.purse.mu.Lock()
+			w.purse.renew = credit.ErrHoldEnded
+			w.purse.mu.Unlock()
+		}, closeNoCredit, true},
+		"too long": {nil, 300 * time.Millisecond, nil, closeOver, false},
+		"quiet":    {func(l *Limits) { l.Quiet = 300 * time.Millisecond }, time.Minute, nil, closeOver, false},
+		"frame above": {nil, time.Minute, func(_ *world, a *talker) {
+			_ = a.conn.Write(a.t.Context(), ws.MessageText, []byte(`{"type":"`+strings.Repeat("x", maxEvent)))
+		}, closeTooLarge, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			limits := talkLimits
+			if c.change != nil {
+				c.change(&limits)
+			}
+			w := newWorld(t, credit.USD, limits)
+			a := w.talk(t, llmtest.WaitsInside, c.session)
+			a.send(askText, askAnswer)
+			a.until("response.output_text.delta")
+			if c.during != nil {
+				c.during(w, a)
+			}
+			if _, code, reason := a.closed(); code != c.code {
+				t.Errorf("closed with %d %q, want %d", code, reason, c.code)
+			}
+			row, charged, holds := w.purse.last()
+			if holds != 0 || !row.Estimated || (charged == 0) != c.carried {
+				t.Errorf("charged %v for %+v, %d holds left", charged, row, holds)
+			}
+		})
+	}
+}
+
+// When the app leaves during an answer, the answer is cancelled and charged by its receipt.
+func TestConversation_AppLeaves(t *testing.T) {
+	w := newWorld(t, credit.USD, talkLimits)
+	a := w.talk(t, llmtest.WaitsInside, time.Minute)
+	a.send(askAnswer)
+	a.until("response.output_text.delta")
+	_ = a.conn.CloseNow()
+	if row, charged, holds := w.purse.last(); charged != textTurn || row.Outcome != "cancelled" || row.Estimated || holds != 0 {
+		t.Errorf("charged %v for %+v, %d holds left", charged, row, holds)
+	}
+}
+
+// Frames that could spend without a hold do not reach the provider.
+func TestConversation_AdversarialFrames(t *testing.T) {
+	w := newWorld(t, credit.USD, talkLimits)
+	a := w.talk(t, llmtest.WaitsInside, time.Minute)
+	a.send(`{"type":"response.done","response":{"id":"resp_1","usage":{"input_tokens":0,"output_tokens":0}}}`)
+	a.until("error unsupported_parameter")
+	if err := a.conn.Write(t.Context(), ws.MessageBinary, []byte(askAnswer)); err != nil {
+		t.Fatal(err)
+	}
+	a.until("error invalid_json")
+	a.send(askAnswer, askAnswer)
+	a.until("error conversation_already_has_active_response")
+	a.send(`{"type":"response.cancel"}`)
+	a.until("response.done")
+	if row, charged, holds := w.purse.last(); charged != textTurn || row.Outcome != "cancelled" || holds != 0 {
+		t.Errorf("charged %v for %+v, %d holds left", charged, row, holds)
+	}
+}
+
+// A project can hold a number of conversations at the same time.
+func TestConversation_Limit(t *testing.T) {
+	w := newWorld(t, credit.USD, talkLimits)
+	w.addVoice(llmtest.Good, time.Minute)
+	who := Caller{Account: "acc", Project: "com.example.app", Key: "key"}
+	for range projectConversations {
+		c, err := w.Converse(t.Context(), who, "voice-good")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.End()
+	}
+	if _, err := w.Converse(t.Context(), who, "voice-good"); codeOf(err) != problem.CodeTooManyCalls {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,249 @@
+package llmtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// Behaviours of models in realtime sessions. A model with any other name, such as Good, answers correctly; the names
+// of usage reports, such as UsageHuge, apply too. WaitsInside waits for response.cancel inside its answer.
+const (
+	TalksUnasked   = "talks-unasked"  // starts an answer at the end of speech although it must not
+	DoneTwice      = "done-twice"     // repeats response.done
+	DoneFirst      = "done-first"     // sends response.done before response.created
+	UnknownEvents  = "unknown-events" // sends events that do not exist
+	LateReceipt    = "late-receipt"   // reports the usage of a transcription nobody requested after its answer
+	GoesAway       = "goes-away"      // closes with 1001 at once
+	ClosesWith4000 = "closes-4000"    // instead of an answer
+	HalfOpen       = "half-open"      // reads and sends nothing after its first event
+	RefusesLimits  = "refuses-limits" // answers the first session.update with an error
+	RefusesAnswer  = "refuses-answer" // answers response.create with an error
+	CutsInside     = "cuts-inside"    // breaks off the connection inside its answer
+	FailedAnswer   = "failed-answer"  // ends its answer as failed, with a receipt
+)
+
+// Answer is the record of one answer in a realtime session.
+type Answer struct {
+	Model, ID string
+	// Tokens that the provider would bill.
+	TextIn, TextCached, TextOut, AudioIn, AudioOut int64
+	Output                                         int64 // the maximum length that was requested
+}
+
+// Answers returns a copy of the records of all answers.
+func (p *Provider) Answers() []Answer {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.spoken)
+}
+
+// talk is one realtime session.
+type talk struct {
+	p       *Provider
+	ctx     context.Context
+	conn    *websocket.Conn
+	model   string
+	answers int
+	heard   bool // sound has arrived since the last answer
+	detects bool // the end of speech is detected
+	creates bool // and starts an answer
+	open    *Answer
+	updates int
+}
+
+func (p *Provider) serveRealtime(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Authorization") != "Bearer "+Key {
+		http.Error(w, `{"error":{"message":"wrong key"}}`, http.StatusUnauthorized)
+		return
+	}
+	conn, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		return
+	}
+	defer conn.CloseNow()
+	conn.SetReadLimit(8 << 20)
+	t := &talk{p: p, ctx: r.Context(), conn: conn, model: r.URL.Query().Get("model"), detects: true, creates: true}
+	if t.model == GoesAway {
+		_ = conn.Close(websocket.StatusGoingAway, "restarting")
+		return
+	}
+	t.send("session.created", map[string]any{"session": map[string]any{"type": "realtime", "model": t.model}})
+	if t.model == HalfOpen {
+		<-p.life.Done()
+		return
+	}
+	for {
+		_, data, err := conn.Read(t.ctx)
+		if err != nil {
+			return
+		}
+		var e clientEvent
+		if json.Unmarshal(data, &e) != nil {
+			return
+		}
+		if !t.handle(e) {
+			return
+		}
+	}
+}
+
+type clientEvent struct {
+	Type    string `json:"type"`
+	EventID string `json:"event_id"`
+	Session struct {
+		Audio struct {
+			Input struct {
+				Turn json.RawMessage `json:"turn_detection"`
+			} `json:"input"`
+		} `json:"audio"`
+	} `json:"session"`
+	Response struct {
+		Most int64 `json:"max_output_tokens"`
+	} `json:"response"`
+}
+
+func (t *talk) send(kind string, members map[string]any) {
+	members["type"], members["event_id"] = kind, fmt.Sprint("event_", time.Now().UnixNano())
+	data, err := json.Marshal(members)
+	if err == nil {
+		_ = t.conn.Write(t.ctx, websocket.MessageText, data)
+	}
+}
+
+// handle handles an event of the client. It returns false if the session ends.
+func (t *talk) handle(e clientEvent) bool {
+	switch e.Type {
+	case "session.update":
+		if t.updates++; t.updates == 1 && t.model == RefusesLimits {
+			t.fail(e, "invalid_value")
+			return true
+		}
+		if turn := e.Session.Audio.Input.Turn; turn != nil {
+			var detection *struct {
+				Create *bool `json:"create_response"`
+			}
+			_ = json.Unmarshal(turn, &detection)
+			t.detects = detection != nil
+			t.creates = detection != nil && (detection.Create == nil || *detection.Create)
+		}
+		t.send("session.updated", map[string]any{"session": map[string]any{"type": "realtime", "model": t.model}})
+	case "input_audio_buffer.append":
+		if t.heard = true; t.detects { // each piece of sound is one whole sentence
+			t.commit()
+			if t.creates || t.model == TalksUnasked {
+				return t.answer(0)
+			}
+		}
+	case "input_audio_buffer.commit":
+		t.commit()
+	case "response.create":
+		if t.model == RefusesAnswer {
+			t.fail(e, "invalid_value")
+			return true
+		}
+		return t.answer(e.Response.Most)
+	case "response.cancel":
+		if t.open != nil {
+			t.done("cancelled")
+		}
+	}
+	return true
+}
+
+func (t *talk) commit() {
+	t.send("input_audio_buffer.speech_started", map[string]any{"audio_start_ms": 0})
+	t.send("input_audio_buffer.committed", map[string]any{"item_id": "item"})
+}
+
+func (t *talk) fail(e clientEvent, code string) {
+	t.send("error", map[string]any{"error": map[string]any{"type": "invalid_request_error", "code": code,
+		"message": "refused", "event_id": e.EventID}})
+}
+
+// answer begins an answer. It returns false if the session ends.
+func (t *talk) answer(most int64) bool {
+	if t.model == ClosesWith4000 {
+		_ = t.conn.Close(4000, "no more")
+		return false
+	}
+	t.answers++
+	t.open = &Answer{Model: t.model, ID: fmt.Sprint("resp_", t.answers), TextIn: 10, TextCached: 4, TextOut: 3, Output: most}
+	if t.heard {
+		t.open.AudioIn, t.open.AudioOut = 20, 5
+	}
+	t.heard = false
+	created := func() {
+		t.send("response.created", map[string]any{"response": map[string]any{"id": fmt.Sprint("resp_", t.answers),
+			"status": "in_progress"}})
+	}
+	if t.model == DoneFirst {
+		t.done("completed")
+		created()
+		return true
+	}
+	created()
+	if t.model == UnknownEvents {
+		t.send("response.surprise.delta", map[string]any{"response_id": t.open.ID, "delta": "x"})
+		t.send("rate_limits.updated", map[string]any{"rate_limits": []any{}})
+	}
+	t.send("response.output_text.delta", map[string]any{"response_id": t.open.ID, "delta": "Hello there"})
+	switch t.model {
+	case WaitsInside:
+		return true
+	case CutsInside:
+		t.record()
+		return false
+	case FailedAnswer:
+		t.done("failed")
+	default:
+		t.done("completed")
+	}
+	return true
+}
+
+func (t *talk) record() {
+	t.p.mu.Lock()
+	defer t.p.mu.Unlock()
+	t.p.spoken = append(t.p.spoken, *t.open)
+}
+
+// done ends the answer with its receipt.
+func (t *talk) done(status string) {
+	a := t.open
+	if t.model == UsageZero {
+		*a = Answer{Model: a.Model, ID: a.ID, Output: a.Output}
+	}
+	t.record()
+	t.open = nil
+	var usage any = map[string]any{"total_tokens": a.TextIn + a.AudioIn + a.TextOut + a.AudioOut,
+		"input_tokens": a.TextIn + a.AudioIn, "output_tokens": a.TextOut + a.AudioOut,
+		"input_token_details": map[string]any{"text_tokens": a.TextIn, "audio_tokens": a.AudioIn,
+			"cached_tokens": a.TextCached, "cached_tokens_details": map[string]any{"text_tokens": a.TextCached}},
+		"output_token_details": map[string]any{"text_tokens": a.TextOut, "audio_tokens": a.AudioOut}}
+	switch t.model {
+	case UsageNone:
+		usage = nil
+	case UsageHuge:
+		usage = map[string]any{"input_tokens": 1e18, "output_tokens": 1}
+	case UsageNegative:
+		usage = map[string]any{"input_tokens": -5, "output_tokens": 1}
+	}
+	event := map[string]any{"response": map[string]any{"id": a.ID, "status": status, "usage": usage}}
+	t.send("response.done", event)
+	if t.model == DoneTwice {
+		t.send("response.done", event)
+	}
+	if t.model == LateReceipt {
+		t.send("conversation.item.input_audio_transcription.completed", map[string]any{"item_id": "item",
+			"transcript": "hi", "usage": map[string]any{"type": "duration", "seconds": 9}})
+	}
+}
+
+// UsageZero is a model that reports and bills nothing.
+const UsageZero = "usage-zero"
