@@ -262,7 +262,7 @@ func photoIsSent(ctx context.Context, c *checker) error {
 		}
 		return nil
 	}
-	return errors.New("no media frame came before the result of camera.photo")
+	return errors.New("no media frame arrived before the result of camera.photo")
 }
 
 // checkPicture returns an error if the picture is not a JPEG without metadata.
@@ -300,7 +300,7 @@ func (c *checker) wantEvent(ctx context.Context, control string, payload any, ev
 			return err
 		}
 		if !ok {
-			return fmt.Errorf("%s returned ok, but no %s event came within %v", control, event, streamTime)
+			return fmt.Errorf("%s returned ok, but no %s event arrived within %v", control, event, streamTime)
 		}
 		before = []received{next}
 	}

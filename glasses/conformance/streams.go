@@ -57,7 +57,7 @@ func (c *checker) wantStream(ctx context.Context, start string, payload any, fra
 		switch {
 		case err != nil || ok && r.Type != frame:
 		case !ok:
-			err = fmt.Errorf("%s returned ok, but %d %s came within %v, want 2", start, n, frame, streamTime)
+			err = fmt.Errorf("%s returned ok, but %d %s arrived within %v, want 2", start, n, frame, streamTime)
 		default:
 			err = check(r)
 			n++
@@ -79,7 +79,7 @@ func ends(stop, frame string) func(context.Context, *checker) error {
 			case err != nil || !ok:
 				return err
 			case r.Type == frame:
-				return fmt.Errorf("a frame of type %s came after the result of %s", frame, stop)
+				return fmt.Errorf("a frame of type %s arrived after the result of %s", frame, stop)
 			}
 		}
 	}
@@ -108,7 +108,7 @@ func videoIsSent(ctx context.Context, c *checker) error {
 	return c.wantStream(ctx, glasses.TypeVideoStart, start, glasses.TypeVideoFrame, func(r received) error {
 		picture, err := jpeg.DecodeConfig(bytes.NewReader(r.body))
 		if err != nil {
-			return fmt.Errorf("a video.frame is no JPEG: %w", err)
+			return fmt.Errorf("a video.frame is not a JPEG: %w", err)
 		}
 		var header struct{ Width, Height int }
 		if json.Unmarshal(r.Payload, &header) != nil || header.Width != picture.Width || header.Height != picture.Height {
@@ -129,7 +129,7 @@ func motionIsSent(ctx context.Context, c *checker) error {
 		err := json.Unmarshal(r.Payload, &fields)
 		for _, axis := range []string{"ax", "ay", "az", "gx", "gy", "gz"} {
 			if _, ok := fields[axis]; err != nil || !ok {
-				return errors.New("a motion event lacks " + axis + " or has other than whole numbers")
+				return errors.New("a motion event lacks " + axis + " or contains a value that is not an integer")
 			}
 		}
 		return nil

@@ -121,7 +121,7 @@ func TestConformance_JudgesAPhone(t *testing.T) {
 				f.Type = "com.example.battery"
 			}
 		}, 1, "FAIL  sim.state changes the state with an event, or is unsupported (Acting as the glasses): " +
-			"sim.state returned ok, but no battery event came within 5s"},
+			"sim.state returned ok, but no battery event arrived within 5s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			model, _ := glasses.Model("even_g2")

@@ -57,7 +57,7 @@ func TestNeeds_UnusableConfig(t *testing.T) {
 	s := &client.Status{Version: buildinfo.Version, ProtocolMin: rendezvous.ControlProtocolMin,
 		ProtocolMax: rendezvous.ControlProtocolMax, Backend: client.Backend{Kind: "embedded"},
 		Link:          client.Link{State: "not_linked"},
-		ConfigProblem: "reading config.yaml: it is empty"}
+		ConfigProblem: "read config.yaml: it is empty"}
 	if list := needs(s); len(list) != 1 || !strings.Contains(list[0].What, "it is empty") ||
 		!strings.Contains(list[0].Next, "config.yaml") {
 		t.Errorf("got needs %+v, want one that names config.yaml", list)

@@ -148,9 +148,9 @@ func TestConnect_DaemonIsNoChildOfTheClient(t *testing.T) {
 
 func TestConnect_StartFails(t *testing.T) {
 	for answer, want := range map[string]string{
-		"error: reading config.yaml: line 3\n": "reading config.yaml: line 3",
-		"quiet":                                "exited before it was ready",
-		"ready\n":                              "does not accept connections",
+		"error: read config.yaml: line 3\n": "read config.yaml: line 3",
+		"quiet":                             "exited before it was ready",
+		"ready\n":                           "does not accept connections",
 	} {
 		d := newDaemon(t, answer)
 		_, err := d.Connect(context.Background(), d.Paths.MCP)

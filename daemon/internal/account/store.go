@@ -170,7 +170,7 @@ func (s *Store) read() Link {
 		l, err = parse(text)
 	}
 	if err != nil {
-		return Link{State: Corrupt, Detail: "reading " + s.path + ": " + err.Error()}
+		return Link{State: Corrupt, Detail: "read " + s.path + ": " + err.Error()}
 	}
 	if l.BackendURL == "" {
 		return s.adopt(l, data, text)

@@ -189,7 +189,7 @@ func TestRunsThatCannotBegin(t *testing.T) {
 	}
 	bad := write(t, filepath.Join(t.TempDir(), "bad.json"), `{"scenario":1,"name":"x","steps":[{"tap":true}]}`)
 	for name, c := range map[string]struct{ id, path, code, says string }{
-		"no file":     {o.SessionID, "/no/such/file.json", problem.CodeInvalidScenario, "reading the scenario"},
+		"no file":     {o.SessionID, "/no/such/file.json", problem.CodeInvalidScenario, "read the scenario"},
 		"no scenario": {o.SessionID, bad, problem.CodeInvalidScenario, "bad.json: steps[0].tap: unknown field"},
 		"no such session": {"loc_aaaaaaaaaaaaaaaaaaaa", write(t, filepath.Join(t.TempDir(), "a.json"), minute),
 			problem.CodeNotFound, "no such session"},

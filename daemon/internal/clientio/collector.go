@@ -52,7 +52,7 @@ func (c *Collector) add(r clientio.Request) error {
 	defer c.mu.Unlock()
 	if c.size += len(r.Data); c.size > maxCollected {
 		return &Error{Code: problem.CodeClientFilesUnavailable,
-			Message: fmt.Sprintf("this client writes no files, and the answer cannot contain more than %d KB of them",
+			Message: fmt.Sprintf("this client cannot write files, and the answer cannot contain more than %d KB of them",
 				maxCollected>>10)}
 	}
 	c.files = append(c.files, Collected{Path: filepath.ToSlash(path.Join(filepath.ToSlash(string(r.Root)),

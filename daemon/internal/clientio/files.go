@@ -143,7 +143,7 @@ func (f Files) do(ctx context.Context, r clientio.Request) (clientio.Response, e
 	}
 	if len(r.Data) > clientio.MaxData {
 		return clientio.Response{}, &Error{Op: r.Op, Path: string(r.Path), Code: clientio.CodeTooLarge,
-			Message: "more than 32 MB"}
+			Message: "the data is larger than 32 MB"}
 	}
 	r.Root = clientio.Path(f.root)
 	answer, err := f.io.Do(ctx, r)

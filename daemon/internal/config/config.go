@@ -66,7 +66,7 @@ func invalid(source, key, why string) *problem.Error {
 	if key != "" {
 		why = key + ": " + why
 	}
-	return problem.New(problem.CodeInvalidConfig, "reading "+source+": "+why,
+	return problem.New(problem.CodeInvalidConfig, "read "+source+": "+why,
 		"Correct the setting in the message, then repeat the call.")
 }
 

@@ -41,7 +41,7 @@ func TestParse(t *testing.T) {
 		"a: b: c":                         "",
 	} {
 		_, err := parse("config.yaml", []byte(text))
-		if problem.CodeOf(err) != problem.CodeInvalidConfig || !strings.HasPrefix(err.Error(), "reading config.yaml: "+key) ||
+		if problem.CodeOf(err) != problem.CodeInvalidConfig || !strings.HasPrefix(err.Error(), "read config.yaml: "+key) ||
 			strings.Contains(err.Error(), "geheim") {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -66,7 +66,7 @@ func TestBackendOrder(t *testing.T) {
 			t.Errorf("got %+v, %v; want %+v", got, err, c.want)
 		}
 	}
-	if _, err := file.Backend(env("nonsense")); err == nil || !strings.HasPrefix(err.Error(), "reading "+variable+": ") {
+	if _, err := file.Backend(env("nonsense")); err == nil || !strings.HasPrefix(err.Error(), "read "+variable+": ") {
 		t.Error(err)
 	}
 }
@@ -90,7 +90,7 @@ func TestBackend_Fixed(t *testing.T) {
 		for _, other := range []string{"https://other.test", "http://127.0.0.1:1", "https://file.test/base/further",
 			"nonsense"} {
 			b, err := c.Backend(env(other))
-			if err == nil || !strings.HasPrefix(err.Error(), "reading "+variable+": ") || b.URL != "" {
+			if err == nil || !strings.HasPrefix(err.Error(), "read "+variable+": ") || b.URL != "" {
 				t.Errorf("%q, calls to %s: got %+v, %v; want an error that names the variable", text, other, b, err)
 			}
 		}
@@ -109,7 +109,7 @@ func TestBackend_PlainHTTP(t *testing.T) {
 		_, fromEnv := Default().Backend(caller.Caller{Env: map[string]string{variable: address}})
 		_, fromFile := parse("config.yaml", []byte("backend_url: '"+address+"'"))
 		for source, err := range map[string]error{variable: fromEnv, "config.yaml": fromFile} {
-			if (err == nil) != loopback || err != nil && (!strings.HasPrefix(err.Error(), "reading "+source+": ") ||
+			if (err == nil) != loopback || err != nil && (!strings.HasPrefix(err.Error(), "read "+source+": ") ||
 				!strings.Contains(problem.From(err).FixHint, "https://")) {
 				t.Errorf("%s in %s: %v", address, source, err)
 			}

@@ -30,7 +30,7 @@ func TestParse_Outbound(t *testing.T) {
 		"ca_file: ca.pem":                    "ca_file",
 	} {
 		_, err := parse("config.yaml", []byte(text))
-		if err == nil || !strings.HasPrefix(err.Error(), "reading config.yaml: "+key) || strings.Contains(err.Error(),
+		if err == nil || !strings.HasPrefix(err.Error(), "read config.yaml: "+key) || strings.Contains(err.Error(),
 			"geheim") {
 			t.Errorf("%q: %v", text, err)
 		}

@@ -37,7 +37,7 @@ func Inherited() (map[string]*net.UnixListener, error) {
 			for _, open := range found {
 				_ = open.Close()
 			}
-			return nil, fmt.Errorf("take over descriptor %d of the service manager: %w", fd, err)
+			return nil, fmt.Errorf("use descriptor %d of the service manager: %w", fd, err)
 		}
 		found[l.Addr().String()] = l
 	}

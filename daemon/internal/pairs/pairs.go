@@ -74,7 +74,7 @@ func Open(stateDir string, now func() time.Time, log *slog.Logger) *Store {
 		s.list = slices.DeleteFunc(f.Pairs, func(k Known) bool { return !isUsable(k) })
 		s.list = s.list[:min(len(s.list), Max)]
 	case !errors.Is(err, fs.ErrNotExist):
-		log.Warn("cannot use the remembered glasses", "err", err)
+		log.Warn("failed to read the remembered glasses", "err", err)
 		aside := s.path + ".corrupt-" + now().UTC().Format("20060102T150405Z")
 		if err := os.Rename(s.path, aside); err != nil {
 			log.Warn("failed to rename an unusable file", "path", s.path, "err", err)

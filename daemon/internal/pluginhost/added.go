@@ -187,7 +187,7 @@ func (h *Host) approved(path, sha256 string) (adapterfile.File, error) {
 	data, err := statefile.Read(approval, adapterfile.MaxApproval)
 	if err != nil || !bytes.Equal(data, adapterfile.File{Path: path, SHA256: sha256}.Approval()) {
 		return adapterfile.File{}, &problem.Error{Code: problem.CodeAdapterNotApproved,
-			Message: "nobody approved this adapter",
+			Message: "the adapter was not approved",
 			FixHint: "Run `servicectl plugin add PATH` in a terminal of your own."}
 	}
 	if _, err := statefile.Remove(approval); err != nil {

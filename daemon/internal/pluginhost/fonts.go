@@ -27,7 +27,7 @@ func (h *Host) UseFonts(ctx context.Context, list []fonts.Added) {
 			done()
 		}
 		if err != nil {
-			h.opts.Log.Warn("failed to pass the added fonts on", "adapter", a.name, "err", err)
+			h.opts.Log.Warn("failed to send the added fonts to an adapter", "adapter", a.name, "err", err)
 		}
 	}
 }

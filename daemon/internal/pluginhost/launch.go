@@ -280,7 +280,7 @@ func startError(err error) error {
 type adapterPlugin struct{ plugin.NetRPCUnsupportedPlugin }
 
 func (*adapterPlugin) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error {
-	return errors.New("this side is the host and serves no adapter")
+	return errors.New("the host does not serve an adapter")
 }
 
 func (*adapterPlugin) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, c *grpc.ClientConn) (any, error) {

@@ -147,7 +147,7 @@ func readError(root string, err error) error {
 	if !errors.As(err, &refused) || refused.Code == problem.CodeClientFilesUnavailable {
 		return err
 	}
-	return problem.New(problem.CodeFolderUnusable, "reading "+root+": "+refused.Message, "Pass the folder of the project.")
+	return problem.New(problem.CodeFolderUnusable, "read "+root+": "+refused.Message, "Pass the folder of the project.")
 }
 
 type inspector struct {

@@ -145,7 +145,7 @@ func openProject(ctx context.Context, o Order) (*project, error) {
 		if clientio.IsUnavailable(err) {
 			return nil, err
 		}
-		return nil, problem.New(problem.CodeFolderUnusable, fmt.Sprintf("reading %s: %v", path.Join(p.dir, ManifestName),
+		return nil, problem.New(problem.CodeFolderUnusable, fmt.Sprintf("read %s: %v", path.Join(p.dir, ManifestName),
 			err),
 			"Repair or delete the file, or choose another dir.")
 	}
@@ -160,7 +160,7 @@ func folderError(dir string, err error) error {
 	if errors.As(err, &refused) {
 		err = errors.New(refused.Message)
 	}
-	return problem.New(problem.CodeFolderUnusable, fmt.Sprintf("writing to %s: %v", dir, err),
+	return problem.New(problem.CodeFolderUnusable, fmt.Sprintf("write to %s: %v", dir, err),
 		"Make the folder writable, or choose another dir; links that leave the project are refused.")
 }
 
@@ -204,7 +204,7 @@ func projectAbove(ctx context.Context, files clientio.Files, dir string) (projec
 		var f struct{ Project string }
 		if json.Unmarshal(data, &f) != nil || f.Project != "" && !projectPattern.MatchString(f.Project) {
 			return "", where, problem.New(problem.CodeFolderUnusable,
-				"reading "+where+": project must be an app id in reverse-DNS form",
+				"read "+where+": project must be an app id in reverse-DNS form",
 				`Repair the file, e.g. {"project":"com.example.app"}.`)
 		}
 		if f.Project != "" {

@@ -31,12 +31,12 @@ func (r *Runner) checkAccept(ctx context.Context, req Request, s scenario.Scenar
 	}
 	if s.DeviceModel != "" && now.DeviceModel != s.DeviceModel {
 		return &problem.Error{Code: problem.CodeNotAccepted,
-			Message: fmt.Sprintf("the recording was made on %s, the session is on %s", s.DeviceModel, now.DeviceModel),
+			Message: fmt.Sprintf("the recording was made on %s, but the session uses %s", s.DeviceModel, now.DeviceModel),
 			FixHint: "Open a new session with deviceModel " + s.DeviceModel + ", or record this one as well."}
 	}
 	if s.Recorded.Clock == backend.ClockVirtual && now.Clock != backend.ClockVirtual {
 		return &problem.Error{Code: problem.CodeNotAccepted,
-			Message: "the recording was made in virtual time, the session's clock is real",
+			Message: "the recording was made in virtual time, but the session's clock is real",
 			FixHint: "Open a new session with clock set to virtual."}
 	}
 	for _, n := range req.AcceptSteps {
@@ -176,6 +176,6 @@ func removeOldPictures(ctx context.Context, files clientio.Files, path string, o
 }
 
 func notUpdated(err error) error {
-	return &problem.Error{Code: problem.CodeStateUnwritable, Message: "updating the recording: " + err.Error(),
+	return &problem.Error{Code: problem.CodeStateUnwritable, Message: "update the recording: " + err.Error(),
 		FixHint: "Pass a writable recording."}
 }

@@ -64,7 +64,7 @@ func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, erro
 	rows := span(x.rows, req.Since)
 	if len(rows) == 0 {
 		return Recording{}, &problem.Error{Code: problem.CodeNotFound,
-			Message: "the session's log contains nothing to record",
+			Message: "the session's log contains no rows to record",
 			FixHint: "Let the app attach and do something, then record; or pass a smaller since."}
 	}
 	rec := &recorder{base: rows[0].At, model: modelBefore(x.rows, rows[0].Seq, s.DeviceModel), virtual: x.virtual}
@@ -93,7 +93,7 @@ func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, erro
 		Notes: append(notesOf(x.rows, rows[0].Seq), omitted...)}
 	if err := r.write(ctx, req, &sc, rows, rec, &out); err != nil {
 		return Recording{}, &problem.Error{Code: problem.CodeStateUnwritable,
-			Message: "writing the recording: " + err.Error(),
+			Message: "write the recording: " + err.Error(),
 			FixHint: "Pass a writable path."}
 	}
 	return out, nil

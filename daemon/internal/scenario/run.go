@@ -83,7 +83,7 @@ func (x *run) begin(ctx context.Context) error {
 			return err
 		}
 		if res.Error != nil {
-			return &problem.Error{Code: res.Error.Code, Message: "switching the device model: " + res.Error.Message}
+			return &problem.Error{Code: res.Error.Code, Message: "switch the device model: " + res.Error.Message}
 		}
 		s.DeviceModel = x.s.DeviceModel
 	}

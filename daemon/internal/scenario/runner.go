@@ -182,7 +182,7 @@ func Load(ctx context.Context, files clientio.Files, path string) (scenario.Scen
 	}
 	if err != nil {
 		return scenario.Scenario{}, &problem.Error{Code: problem.CodeInvalidScenario,
-			Message: "reading the scenario: " + err.Error(), FixHint: "Pass the path of a scenario file."}
+			Message: "read the scenario: " + err.Error(), FixHint: "Pass the path of a scenario file."}
 	}
 	s, err := scenario.Parse(data)
 	if err != nil {

@@ -99,7 +99,7 @@ const warnEvery = 10 * time.Second
 func New(opts Options) *Manager {
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	opts.LocalRefused = cmp.Or[error](opts.LocalRefused, &problem.Error{
-		Code: problem.CodeAdapterUnavailable, Message: "this process serves no local sessions",
+		Code: problem.CodeAdapterUnavailable, Message: "this process does not serve local sessions",
 	})
 	if opts.Now == nil {
 		opts.Now = time.Now

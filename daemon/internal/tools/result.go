@@ -36,7 +36,7 @@ func resultOf(out any, err error) Result {
 	}
 	data, err := json.Marshal(out)
 	if err != nil {
-		return failure(&problem.Error{Code: problem.CodeInternal, Message: "writing the answer: " + err.Error(),
+		return failure(&problem.Error{Code: problem.CodeInternal, Message: "encode the answer: " + err.Error(),
 			FixHint: "Report this with the daemon's log (servicectl daemon logs)."})
 	}
 	data = withoutData(data)
