@@ -11,6 +11,10 @@ const (
 	TypeSpeechStop = "speech.stop"
 	TypeSoundPlay  = "sound.play"
 
+	TypePlaybackStart = "playback.start" // plays the playback.chunk frames that follow
+	TypePlaybackEnd   = "playback.end"   // no more chunks follow; the result does not wait for the rest
+	TypePlaybackFlush = "playback.flush" // ends playback at once
+
 	TypeAudioStart         = "audio.start" // streams the microphone as audio.chunk frames
 	TypeAudioStop          = "audio.stop"
 	TypeTranscriptionStart = "transcription.start" // sends speech as transcript events
@@ -37,6 +41,7 @@ func Commands() []CommandInfo {
 	return []CommandInfo{
 		{TypeDisplayShow, ChipDisplay}, {TypeDisplayClear, ChipDisplay},
 		{TypeSpeechSay, ChipVoice}, {TypeSpeechStop, ChipVoice}, {TypeSoundPlay, ChipVoice},
+		{TypePlaybackStart, ChipVoice}, {TypePlaybackEnd, ChipVoice}, {TypePlaybackFlush, ChipVoice},
 		{TypeAudioStart, ChipVoice}, {TypeAudioStop, ChipVoice},
 		{TypeTranscriptionStart, ChipVoice}, {TypeTranscriptionStop, ChipVoice}, {TypePhrasesAnnounce, ChipVoice},
 		{TypeCameraPhoto, ChipCamera}, {TypeCameraVideo, ChipCamera},
@@ -73,6 +78,11 @@ type Play struct {
 
 // Sounds returns the names of the sounds that all glasses can play.
 func Sounds() []string { return []string{"chime", "success", "error", "tick"} }
+
+// PlaybackStart is the payload of playback.start.
+type PlaybackStart struct {
+	SampleRate int `json:"sampleRate,omitempty"` // 16000 or 24000, the default
+}
 
 // AudioStart is the payload of audio.start. Chunks are 16-bit little-endian PCM, mono, 100 ms each.
 type AudioStart struct {
@@ -142,6 +152,7 @@ var commandParsers = map[string]payloadParser{
 	},
 	TypeSpeechSay:          parse[Say],
 	TypeSoundPlay:          parse[Play],
+	TypePlaybackStart:      parse[PlaybackStart],
 	TypeAudioStart:         parse[AudioStart],
 	TypeTranscriptionStart: parse[TranscriptionStart],
 	TypeVideoStart:         parse[VideoStart],
@@ -153,6 +164,8 @@ var commandParsers = map[string]payloadParser{
 	TypeClockCancel:        parse[Cancel],
 	TypeDisplayClear:       noPayload,
 	TypeSpeechStop:         noPayload,
+	TypePlaybackEnd:        noPayload,
+	TypePlaybackFlush:      noPayload,
 	TypeAudioStop:          noPayload,
 	TypeTranscriptionStop:  noPayload,
 	TypeVideoStop:          noPayload,
@@ -164,10 +177,10 @@ func CommandTypes() []string {
 	return namesOf(Commands(), func(c CommandInfo) string { return c.Type })
 }
 
-// ParseCommand decodes the payload of a command into its type: *Show, *Say, *Play, *AudioStart, *TranscriptionStart,
-// *VideoStart, *MotionStart, *Photo, *Video, *Announce, *Sleep, *Cancel, or nil for commands without a payload. It
-// fills in defaults. On failure it returns an *Error with code bad_payload, or unsupported for a type that is not a
-// command.
+// ParseCommand decodes the payload of a command into its type: *Show, *Say, *Play, *PlaybackStart, *AudioStart,
+// *TranscriptionStart, *VideoStart, *MotionStart, *Photo, *Video, *Announce, *Sleep, *Cancel, or nil for commands
+// without a payload. It fills in defaults. On failure it returns an *Error with code bad_payload, or unsupported for a type
+// that is not a command.
 func ParseCommand(typ string, payload []byte) (any, error) {
 	return parsePayload(commandParsers, "command", typ, payload)
 }

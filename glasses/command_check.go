@@ -34,6 +34,16 @@ func (p *Play) check() *Error {
 	return nil
 }
 
+func (p *PlaybackStart) check() *Error {
+	if p.SampleRate == 0 {
+		p.SampleRate = 24000
+	}
+	if p.SampleRate != 16000 && p.SampleRate != 24000 {
+		return badPayload("sampleRate must be 16000 or 24000")
+	}
+	return nil
+}
+
 func (p *AudioStart) check() *Error {
 	if p.SampleRate == 0 {
 		p.SampleRate = 16000

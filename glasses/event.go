@@ -83,8 +83,8 @@ func ChipOf(typ string) string {
 	switch typ {
 	case TypeInput:
 		return ChipDisplay
-	case TypeTranscript, TypeTranscription, TypeSpeech, TypeAudioChunk, RowToolCalled, RowAssistantStarted,
-		RowAssistantHeard, RowAssistantSaid, RowAssistantInterrupted, RowAssistantEnded:
+	case TypeTranscript, TypeTranscription, TypeSpeech, TypePlayback, TypePlaybackChunk, TypeAudioChunk, RowToolCalled,
+		RowAssistantStarted, RowAssistantHeard, RowAssistantSaid, RowAssistantInterrupted, RowAssistantEnded:
 		return ChipVoice
 	case TypeMedia, TypeVideoFrame:
 		return ChipCamera
@@ -100,7 +100,8 @@ func ChipOf(typ string) string {
 
 // MaySend returns an error if sender, either SenderApp or SenderGlasses, may not send frames of this type. Neither may
 // send the service's frames. Apps may not send events of the glasses, and glasses may not send commands. As an
-// exception, apps may send transcription, because they used that name for a custom event before the glasses did.
+// exception, apps may send transcription and playback, because they may have used these names for custom events before
+// the glasses did.
 func MaySend(sender, typ string) *Error {
 	switch typ {
 	case TypeHello, TypeWelcome, TypeAck, TypeError, TypeRow, TypeCursor, TypePeers, TypeRole, TypeBeat,
@@ -110,9 +111,9 @@ func MaySend(sender, typ string) *Error {
 	switch {
 	case IsControl(typ):
 		return badFrame("%s comes from the service, not from a peer", typ)
-	case sender == SenderApp && (typ == TypeResult || FromGlasses(typ) && typ != TypeTranscription):
+	case sender == SenderApp && (typ == TypeResult || FromGlasses(typ) && typ != TypeTranscription && typ != TypePlayback):
 		return badFrame("%s comes from the glasses, not from an app", typ)
-	case sender != SenderApp && (IsCommand(typ) || typ == TypeBarrier):
+	case sender != SenderApp && (IsCommand(typ) || typ == TypeBarrier || typ == TypePlaybackChunk):
 		return badFrame("%s comes from an app, not from the glasses", typ)
 	}
 	return nil

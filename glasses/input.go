@@ -1,11 +1,14 @@
 package glasses
 
+import "encoding/json"
+
 // Types of the events that the glasses send to the app.
 const (
 	TypeInput      = "input"      // Input
 	TypeTranscript = "transcript" // Transcript, while transcription is on
 	TypeMotion     = "motion"     // Motion, a stream while motion is on; counted, not logged
 	TypeSpeech     = "speech"     // SpeechState: a speech.say ended
+	TypePlayback   = "playback"   // PlaybackState: playback began to sound, or ended
 	TypeBattery    = "battery"    // Battery
 	TypeWear       = "wear"       // {worn}
 	TypeHinge      = "hinge"      // {state}
@@ -28,6 +31,30 @@ const (
 	TypeAudioChunk = "audio.chunk" // a stream while audio is on
 	TypeVideoFrame = "video.frame" // a stream while video is on
 )
+
+// TypePlaybackChunk is the type of the binary frames that an app sends: a piece of the sound of a playback.start.
+const TypePlaybackChunk = "playback.chunk" // PlaybackChunk
+
+// MaxPlaybackChunk limits the sound in a chunk, in bytes: 100 ms at 24,000 Hz.
+const MaxPlaybackChunk = 4800
+
+// PlaybackChunk is the payload of playback.chunk. The body is 16-bit little-endian PCM, mono.
+type PlaybackChunk struct {
+	Playback string `json:"playback"` // id of the playback.start
+}
+
+// CheckPlaybackChunk returns an *Error with code bad_frame if the payload or the body of a playback.chunk is not valid.
+func CheckPlaybackChunk(payload, body []byte) error {
+	var p PlaybackChunk
+	switch {
+	case json.Unmarshal(payload, &p) != nil || !validWord(p.Playback, MaxID):
+		return badFrame("%s payload must be {playback: the id of a playback.start}", TypePlaybackChunk)
+	case len(body) == 0 || len(body)%2 != 0 || len(body) > MaxPlaybackChunk:
+		return badFrame("%s must have an even number of bytes from 2 to %d, not %d", TypePlaybackChunk, MaxPlaybackChunk,
+			len(body))
+	}
+	return nil
+}
 
 // Kinds of Input.
 const (
@@ -89,7 +116,24 @@ type SpeechState struct {
 	State string `json:"state"` // finished or stopped
 }
 
-// Payloads of events that each report one part of State.
+// PlaybackState is the payload of playback.
+type PlaybackState struct {
+	ID       string `json:"id"`       // id of the playback.start
+	State    string `json:"state"`    // PlaybackStarted, PlaybackFinished or PlaybackStopped
+	PlayedMs int64  `json:"playedMs"` // the sound that was played, without gaps
+	// Reason is the code with which playback.start would fail now, if the state of the glasses stopped playback. It is
+	// CodeBusy if the app sent too much sound ahead.
+	Reason string `json:"reason,omitempty"`
+}
+
+// States of PlaybackState.
+const (
+	PlaybackStarted  = "started"
+	PlaybackFinished = "finished" // everything was played
+	PlaybackStopped  = "stopped"
+)
+
+// Payloads of the events that each report one part of State.
 type (
 	// WearState is the payload of wear.
 	WearState struct {
@@ -137,16 +181,20 @@ type LinkState = StateWord
 
 // IsStream reports whether frames of this type are counted instead of logged.
 func IsStream(typ string) bool {
-	return typ == TypeMotion || typ == TypeAudioChunk || typ == TypeVideoFrame || typ == TypeMedia
+	switch typ {
+	case TypeMotion, TypeAudioChunk, TypeVideoFrame, TypeMedia, TypePlaybackChunk:
+		return true
+	}
+	return false
 }
 
-// FromGlasses reports whether typ is an event or a binary frame of the glasses, which is relayed to apps. Apps may not
-// send these types, except transcription.
+// FromGlasses reports whether typ is an event or a binary frame of the glasses. These are relayed to apps. Apps may
+// not send them, except transcription and playback.
 func FromGlasses(typ string) bool {
 	switch typ {
 	case TypeInput, TypeTranscript, TypeMotion, TypeSpeech, TypeBattery, TypeWear, TypeHinge, TypeThermal, TypeLink,
 		TypeRoute, TypeCall, TypePermission, TypeDisabled, TypeDevice, TypeFault, TypeMedia, TypeAudioChunk,
-		TypeVideoFrame, TypeTranscription:
+		TypeVideoFrame, TypeTranscription, TypePlayback:
 		return true
 	}
 	return false

@@ -29,6 +29,8 @@ type Result struct {
 	// MaxFindings. MoreFindings is the number of further ones.
 	Findings     []Finding `json:"findings,omitempty"`
 	MoreFindings int       `json:"moreFindings,omitempty"`
+	// PlayedMs is how much of the latest playback was played, in the result of playback.flush.
+	PlayedMs *int64 `json:"playedMs,omitempty"`
 	// Superseded reports that a later change of the panel replaced this one before real glasses could show it.
 	Superseded bool `json:"superseded,omitempty"`
 	// LateMs is how late the command reached the glasses because of faults, a lossy link or an earlier late command.

@@ -12,9 +12,9 @@ import (
 )
 
 var (
-	errAppBinary  = badFrame("apps may send only text frames")
+	errAppBinary  = badFrame("the binary frames of apps must be playback.chunk")
 	errNotBinary  = badFrame("binary frames must be media, audio.chunk, video.frame or motion")
-	errOnlyBinary = badFrame("media, audio.chunk and video.frame must be binary frames")
+	errOnlyBinary = badFrame("media, audio.chunk, video.frame and playback.chunk must be binary frames")
 	errOnlooker   = badFrame("another page acts as the glasses; this one only watches")
 	errUnasked    = badFrame("the result does not answer a command of this session")
 )
@@ -78,16 +78,20 @@ func Allow(sender, typ string) error {
 }
 
 // AdmitBinary reads a binary frame and checks that sender may send it. The frame's payload and body alias data.
-// On failure it returns a *glasses.Error.
+// On failure it returns a *glasses.Error and a frame with the fields that could be read.
 func AdmitBinary(sender string, data []byte) (f glasses.Frame, body []byte, err error) {
-	if sender == glasses.SenderApp {
-		return f, nil, errAppBinary
-	}
 	f, body, ok := parsePlain(data)
 	if !ok {
 		f, body, err = glasses.ParseBinary(data)
 	}
-	if err == nil && !glasses.IsStream(f.Type) {
+	isChunk := f.Type == glasses.TypePlaybackChunk
+	switch {
+	case err != nil:
+	case sender == glasses.SenderApp && !isChunk:
+		err = errAppBinary
+	case sender == glasses.SenderApp:
+		err = glasses.CheckPlaybackChunk(f.Payload, body)
+	case isChunk || !glasses.IsStream(f.Type):
 		err = errNotBinary
 	}
 	return f, body, err
@@ -102,7 +106,9 @@ func compact(payload json.RawMessage) json.RawMessage {
 }
 
 // streamTypes lists the types of frames that arrive in large numbers.
-var streamTypes = []string{glasses.TypeVideoFrame, glasses.TypeAudioChunk, glasses.TypeMotion, glasses.TypeMedia}
+var streamTypes = []string{
+	glasses.TypeVideoFrame, glasses.TypeAudioChunk, glasses.TypeMotion, glasses.TypeMedia, glasses.TypePlaybackChunk,
+}
 
 // parsePlain reads a binary frame whose header has the common form {"v":1,"type":...,"id":...,"at":...,"payload":{...}}
 // without decoding the header. ok is false for every other frame, valid or not.

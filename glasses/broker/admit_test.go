@@ -87,6 +87,7 @@ func TestAdmitBinary(t *testing.T) {
 		{glasses.SenderGlasses, encode("video.frame"), nil},
 		{glasses.SenderGlasses, encode("media"), nil},
 		{glasses.SenderGlasses, encode("input"), errNotBinary},
+		{glasses.SenderGlasses, encode("playback.chunk"), errNotBinary},
 		{glasses.SenderApp, encode("video.frame"), errAppBinary},
 	} {
 		f, body, err := AdmitBinary(tc.sender, tc.data)
@@ -118,6 +119,7 @@ func FuzzAdmitBinary(f *testing.F) {
 		`{"v":1,"type":"video.frame","id":"g-1","at":1,"payload":{},"type":"input"}`,
 		`{"v":1,"type":"video.frame","id":"g-1","at":01,"payload":{}}`,
 		`{"v":1,"type":"media","id":"\u0041","at":1,"payload":{}}`,
+		`{"v":1,"type":"playback.chunk","id":"a-2","at":1,"payload":{"playback":"a-1"}}`,
 		`{"v":1,"type":"motion","id":"g","at":1,"payload":{}{}}`,
 		`{"v":1,"type":"motion","id":"g","at":1,"payload":{"a":[}}`, `{}`, ``,
 	} {

@@ -62,6 +62,8 @@ func (s *StreamCounter) TakeStopped(command string) []glasses.StreamCount {
 		stream = glasses.TypeAudioChunk
 	case glasses.TypeVideoStop:
 		stream = glasses.TypeVideoFrame
+	case glasses.TypePlaybackEnd, glasses.TypePlaybackFlush:
+		stream = glasses.TypePlaybackChunk
 	case glasses.TypeMotionStop:
 		stream = glasses.TypeMotion
 	default:

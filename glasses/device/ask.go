@@ -19,6 +19,8 @@ const (
 	AskSay       = "say"      // speak Text in Language
 	AskHush      = "hush"     // stop speaking
 	AskPlay      = "play"     // play Sound
+	AskSound     = "sound"    // play PCM at SampleRate, after the sound that is already playing
+	AskSilence   = "silence"  // discard the PCM that was not played
 	AskListen    = "listen"   // recognise speech in Language; pass it to Control as sim.transcript
 	AskUnlisten  = "unlisten" // stop recognising speech
 	AskCameraOn  = "camera.on"
@@ -38,6 +40,7 @@ type Ask struct {
 	FPS        int    `json:"fps,omitempty"`
 	SampleRate int    `json:"sampleRate,omitempty"` // Hz
 	DurationMs int64  `json:"durationMs,omitempty"`
+	PCM        []byte `json:"-"` // 16-bit little-endian, one channel
 }
 
 // Material is the host's answer: a JPEG or PNG of at most MaxPixels, a clip (video/x-motion-jpeg, which is concatenated

@@ -27,7 +27,7 @@ func needsOf(typ string) needs {
 		return needs{part: "panel", link: true, open: true, cool: true, worn: true}
 	case glasses.TypeSpeechSay:
 		return needs{part: "speaker", link: true, open: true, worn: true, grants: []string{speech}, noCall: true}
-	case glasses.TypeSoundPlay:
+	case glasses.TypeSoundPlay, glasses.TypePlaybackStart:
 		return needs{part: "speaker", link: true, open: true, worn: true, noCall: true}
 	case glasses.TypeAudioStart:
 		return needs{part: mic, link: true, open: true, grants: []string{mic}, noCall: true}

@@ -73,6 +73,9 @@ func (d *Device) deliver(c *command, payload any) {
 		return
 	}
 	c.late, d.arrivals[part] = at-d.now, at
+	if p, ok := payload.(*glasses.PlaybackStart); ok && d.early == nil {
+		d.early = newPlayback(c.id, p.SampleRate)
+	}
 	d.after(c.late, nil, func() {
 		c.arrived = true
 		d.arrive(c, payload)
@@ -111,6 +114,8 @@ func (d *Device) run(c *command, payload any) {
 	case *glasses.Play:
 		d.tell(Ask{Kind: AskPlay, Sound: p.Sound})
 		d.ok(c)
+	case *glasses.PlaybackStart:
+		d.startPlayback(c, p)
 	case *glasses.AudioStart:
 		d.start(c, &stream{name: glasses.StreamAudio, rate: chunksPerSecond, sampleRate: p.SampleRate})
 	case *glasses.TranscriptionStart:
@@ -164,6 +169,13 @@ func (d *Device) plain(c *command) {
 		return
 	case glasses.TypeSpeechStop:
 		d.hush()
+	case glasses.TypePlaybackEnd:
+		d.ok(c)
+		d.endPlayback()
+		return
+	case glasses.TypePlaybackFlush:
+		d.flushPlayback(c)
+		return
 	case glasses.TypeTranscriptionStop:
 		d.transcription = nil
 		d.transcribe()
@@ -207,6 +219,9 @@ func (d *Device) finish(c *command, r glasses.Result, body []byte) {
 		return
 	}
 	c.done = true
+	if d.early != nil && d.early.id == c.id {
+		d.early = nil
+	}
 	r.LateMs, r.Faults = c.late, c.faults
 	answer := func() {
 		d.pending--

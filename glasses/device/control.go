@@ -131,6 +131,13 @@ func (d *Device) become(id string) {
 	d.dropPictures(refuse(glasses.CodePlatform, "the device model was changed"))
 	d.repaint()
 	d.hush()
+	if d.playback != nil {
+		reason := glasses.CodePlatform
+		if !m.Speaker {
+			reason = glasses.CodeUnsupported
+		}
+		d.stopPlayback(reason)
+	}
 	for _, s := range slices.Clone(d.streams) {
 		if s.name != glasses.StreamTranscription {
 			d.stop(s.name)

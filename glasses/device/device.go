@@ -53,6 +53,9 @@ type Device struct {
 	says     []saying
 	streams  []*stream
 	capture  *capture
+	playback *playback // the running one, or nil
+	early    *playback // for a playback.start that has not reached the glasses yet, or nil
+	played   int64     // ms of the latest playback that were played when it ended
 	// transcription is the transcription.start in effect; nil if transcription is off.
 	transcription *glasses.TranscriptionStart
 	camera        *picture     // set by sim.camera; nil for the host's camera
@@ -142,8 +145,9 @@ func (d *Device) Tick(now int64) {
 	d.now = d.goal
 }
 
-// Handle processes a command from the app or a control frame. body is the body of a binary frame. Each frame gets
-// exactly one result with the same ID, now or later. Frames of other types are ignored.
+// Handle processes a command or a playback.chunk from the app, or a control frame. body is the body of a binary frame.
+// Each command and control frame gets exactly one result with the same ID, now or later. Frames of other types are
+// ignored.
 func (d *Device) Handle(now int64, f glasses.Frame, body []byte) {
 	d.Tick(now)
 	switch {
@@ -151,6 +155,8 @@ func (d *Device) Handle(now int64, f glasses.Frame, body []byte) {
 		d.command(f)
 	case glasses.IsControl(f.Type):
 		d.putResult(f.ID, d.control(f.Type, f.Payload, body))
+	case f.Type == glasses.TypePlaybackChunk:
+		d.takeChunk(f.Payload, body)
 	}
 }
 

@@ -179,16 +179,17 @@ func TestEveryFaultAnswersEveryCommand(t *testing.T) {
 // TestStateRefuses checks the second half: each state refuses certain commands and no others.
 func TestStateRefuses(t *testing.T) {
 	show, say, play, photo, video := glasses.TypeDisplayShow, glasses.TypeSpeechSay, glasses.TypeSoundPlay, glasses.TypeCameraPhoto, glasses.TypeCameraVideo
+	playback := glasses.TypePlaybackStart
 	audio, speech, stream, motion := glasses.TypeAudioStart, glasses.TypeTranscriptionStart, glasses.TypeVideoStart, glasses.TypeMotionStart
 	for _, c := range []struct{ model, state, code, refused string }{
 		{"rayban_display", `{"link":"lost"}`, "not_connected",
-			strings.Join([]string{show, say, play, photo, video, audio, speech, stream, motion, "display.clear",
-				"speech.stop", "audio.stop", "video.stop", "motion.stop"}, " ")},
+			strings.Join([]string{show, say, play, playback, photo, video, audio, speech, stream, motion, "display.clear",
+				"speech.stop", "playback.end", "playback.flush", "audio.stop", "video.stop", "motion.stop"}, " ")},
 		{"rayban_display", `{"hinge":"folded"}`, "hinge_closed",
-			strings.Join([]string{show, say, play, photo, video, audio, speech, stream}, " ")},
+			strings.Join([]string{show, say, play, playback, photo, video, audio, speech, stream}, " ")},
 		{"rayban_display", `{"thermal":"critical"}`, "thermal_critical",
 			strings.Join([]string{show, photo, video, stream}, " ")},
-		{"rayban_display", `{"worn":false}`, "paused", strings.Join([]string{show, say, play}, " ")},
+		{"rayban_display", `{"worn":false}`, "paused", strings.Join([]string{show, say, play, playback}, " ")},
 		{"rayban_display", `{"permissions":{"camera":"denied"}}`, "permission_denied",
 			strings.Join([]string{photo, video, stream}, " ")},
 		{"rayban_display", `{"permissions":{"microphone":"denied"}}`, "permission_denied", audio + " " + speech},
@@ -197,14 +198,14 @@ func TestStateRefuses(t *testing.T) {
 			strings.Join([]string{photo, video, stream}, " ")},
 		{"rayban_display", `{"disabled":["microphone"]}`, "disabled_by_user", audio + " " + speech},
 		{"rayban_display", `{"disabled":["speech"]}`, "disabled_by_user", say + " " + speech},
-		{"rayban_display", `{"call":true}`, "busy", strings.Join([]string{say, play, audio, speech}, " ")},
+		{"rayban_display", `{"call":true}`, "busy", strings.Join([]string{say, play, playback, audio, speech}, " ")},
 		{"rayban_display", `{"thermal":"warm","route":"phone","battery":{"level":1}}`, "", ""},
 		{"system_audio", `{}`, "unsupported", strings.Join([]string{show, photo, video, stream, motion}, " ")},
-		{"even_g1", `{}`, "unsupported", strings.Join([]string{say, play, photo, video, stream, motion}, " ")},
+		{"even_g1", `{}`, "unsupported", strings.Join([]string{say, play, playback, photo, video, stream, motion}, " ")},
 		// The order of the checks when all of them fail.
 		{"rayban_display", `{"link":"lost","hinge":"folded","thermal":"critical","worn":false}`, "not_connected",
-			strings.Join([]string{show, say, play, photo, video, audio, speech, stream, motion, "display.clear",
-				"speech.stop", "audio.stop", "video.stop", "motion.stop"}, " ")},
+			strings.Join([]string{show, say, play, playback, photo, video, audio, speech, stream, motion, "display.clear",
+				"speech.stop", "playback.end", "playback.flush", "audio.stop", "video.stop", "motion.stop"}, " ")},
 		{"rayban_display", `{"permissions":{"camera":"denied"},"disabled":["camera"]}`, "permission_denied",
 			strings.Join([]string{photo, video, stream}, " ")},
 	} {

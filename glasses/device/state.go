@@ -61,6 +61,11 @@ func (d *Device) settle() {
 	if len(d.says) > 0 && needsOf(glasses.TypeSpeechSay).refused(d.state) != nil {
 		d.hush()
 	}
+	if d.playback != nil {
+		if err := needsOf(glasses.TypePlaybackStart).refused(d.state); err != nil {
+			d.stopPlayback(err.Code)
+		}
+	}
 	for _, s := range slices.Clone(d.streams) {
 		if needsOf(s.name+".start").refused(d.state) != nil {
 			d.stop(s.name)

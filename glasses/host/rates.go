@@ -15,14 +15,15 @@ type Rate struct {
 }
 
 // Rates limits the frames of a session's apps, and separately the frames of its glasses, because results must not wait
-// behind the commands that they answer. The limits belong to the session, so reconnecting does not allow a new burst.
+// behind the commands that they answer, and the chunks of sound from its apps. The limits belong to the session, so
+// reconnecting does not allow a new burst.
 type Rates struct {
-	mu            sync.Mutex
-	apps, glasses time.Time // when the whole burst is available again
+	mu                    sync.Mutex
+	apps, glasses, chunks time.Time // when the whole burst is available again
 }
 
 // Wait uses one frame of the sender's rate. It waits while the sender exceeds the rate, and returns early when ctx
-// ends.
+// ends. For chunks of sound, sender is glasses.TypePlaybackChunk.
 func (r *Rates) Wait(ctx context.Context, sender string, rate Rate) {
 	delay := r.reserve(time.Now(), sender, rate)
 	if delay <= 0 {
@@ -39,8 +40,11 @@ func (r *Rates) reserve(now time.Time, sender string, rate Rate) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	full := &r.glasses
-	if sender == glasses.SenderApp {
+	switch sender {
+	case glasses.SenderApp:
 		full = &r.apps
+	case glasses.TypePlaybackChunk:
+		full = &r.chunks
 	}
 	if full.Before(now) {
 		*full = now
@@ -50,9 +54,9 @@ func (r *Rates) reserve(now time.Time, sender string, rate Rate) time.Duration {
 	return full.Sub(now) - time.Duration(rate.Burst)*interval
 }
 
-// IsFull reports whether both bursts are available, so that new Rates would allow the same.
+// IsFull reports whether all bursts are available, so that new Rates would allow the same.
 func (r *Rates) IsFull(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !r.apps.After(now) && !r.glasses.After(now)
+	return !r.apps.After(now) && !r.glasses.After(now) && !r.chunks.After(now)
 }

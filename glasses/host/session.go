@@ -174,12 +174,17 @@ func (s *Session[A]) IsCommand(id string) bool {
 // RelayStream sends a stream frame of size bytes to the apps and counts it. If apps lag behind, it returns the channel
 // for AwaitRelief, otherwise nil. The caller need not hold Mu.
 func (s *Session[A]) RelayStream(typ string, size int, m Message) (relieved <-chan struct{}) {
-	now := s.host.Now() // may acquire a lock
-	s.streamsMu.Lock()
-	s.streams.Add(now, typ, size)
-	s.streamsMu.Unlock()
+	s.CountStream(typ, size)
 	m.Stream = true
 	return s.Apps.Send(m)
+}
+
+// CountStream counts a frame of a stream with size bytes. It does not need Mu.
+func (s *Session[A]) CountStream(typ string, size int) {
+	now := s.host.Now() // may lock
+	s.streamsMu.Lock()
+	defer s.streamsMu.Unlock()
+	s.streams.Add(now, typ, size)
 }
 
 // logStreams adds a row for each count that take removes from the counter.

@@ -17,7 +17,11 @@ import (
 func (s *liveSession) handle(ctx context.Context, c *conn, m host.Message) {
 	sender := c.sender()
 	if m.Kind == websocket.Binary {
-		s.handleBinary(c, sender, m)
+		if sender == glasses.SenderApp {
+			s.handleChunk(c, m)
+		} else {
+			s.handleBinary(c, m)
+		}
 		return
 	}
 	f, err := broker.Admit(sender, m.Data)
@@ -63,10 +67,10 @@ func (s *liveSession) handlePage(ctx context.Context, c *conn, f glasses.Frame, 
 
 // handleBinary handles a binary frame from a page: part of a stream, or the media of the result that follows. It does
 // not lock Mu, because it logs nothing and the frames of one page stay in order.
-func (s *liveSession) handleBinary(c *conn, sender string, m host.Message) {
-	f, body, err := broker.AdmitBinary(sender, m.Data)
+func (s *liveSession) handleBinary(c *conn, m host.Message) {
+	f, body, err := broker.AdmitBinary(glasses.SenderGlasses, m.Data)
 	if err != nil {
-		s.hub.wait(s.rates, sender)
+		s.hub.wait(s.rates, glasses.SenderGlasses)
 		s.refuse(c, "", err)
 		return
 	}
@@ -76,6 +80,26 @@ func (s *liveSession) handleBinary(c *conn, sender string, m host.Message) {
 	if f.Type != glasses.TypeMedia {
 		s.relayStream(c, f.Type, len(body), m)
 	} else if relieved := s.Apps.Send(m); relieved != nil {
+		host.AwaitRelief(relieved, c.Leaves())
+	}
+}
+
+// handleChunk sends sound from an app to the page that acts as the glasses. Without one there is no playback.
+func (s *liveSession) handleChunk(c *conn, m host.Message) {
+	f, body, err := broker.AdmitBinary(glasses.SenderApp, m.Data)
+	if err != nil {
+		s.hub.wait(s.rates, glasses.SenderApp)
+		s.refuse(c, f.ID, err)
+		return
+	}
+	s.rates.Wait(s.hub.life, glasses.TypePlaybackChunk, chunkRate)
+	player := s.active.Load()
+	if player == nil {
+		return
+	}
+	s.CountStream(f.Type, len(body))
+	m.Stream = true
+	if relieved := player.Send(m); relieved != nil {
 		host.AwaitRelief(relieved, c.Leaves())
 	}
 }

@@ -22,7 +22,8 @@ func FuzzHostilePeers(f *testing.F) {
 		`{"v":1,"type":"result","id":"ctl-1","at":1,"payload":{}}`, `{"v":1,"type":"sim.state","id":"x","at":1}`, `{`,
 		"\x00\x02{}", "\xff\xff", "",
 		`{"v":1,"type":"motion","id":"m","at":1,"payload":{}}`, "\x00\x35" +
-			`{"v":1,"type":"media","id":"g","at":1,"payload":{"a":1}}` + "body",
+			`{"v":1,"type":"media","id":"g","at":1,"payload":{"a":1}}` + "body", "\x00\x4b" +
+			`{"v":1,"type":"playback.chunk","id":"a","at":1,"payload":{"playback":"a1"}}` + "body",
 	} {
 		f.Add([]byte(seed), true)
 		f.Add([]byte(seed), false)

@@ -6,6 +6,9 @@ import (
 	"github.com/service-dev/service/glasses/host"
 )
 
+// chunkRate limits the chunks of sound from a session's apps: chunks of 100 ms at ten times their speed.
+var chunkRate = host.Rate{PerSecond: 100, Burst: 200}
+
 // wait delays a sender that is over its limit, and returns early when the hub closes.
 func (h *Hub) wait(r *host.Rates, sender string) {
 	r.Wait(h.life, sender, host.Rate{PerSecond: h.FrameRate, Burst: h.FrameBurst})

@@ -6,12 +6,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/coder/websocket"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
@@ -217,5 +221,76 @@ func TestControlAnswers(t *testing.T) {
 	}
 	if _, _, err := l.Advance(t.Context(), o.SessionID, 5); err == nil || !strings.Contains(err.Error(), "cannot be advanced") {
 		t.Errorf("Advance in real time: %v, want it refused", err)
+	}
+}
+
+// playSound sends ms milliseconds of sound for the playback id at 24,000 Hz, in chunks of 100 ms.
+func (a *testApp) playSound(id string, ms int) {
+	payload, _ := json.Marshal(glasses.PlaybackChunk{Playback: id})
+	for ; ms > 0; ms -= 100 {
+		a.n++
+		chunk, err := glasses.EncodeBinary(glasses.Frame{V: 1, Type: glasses.TypePlaybackChunk, ID: fmt.Sprintf("a-%d", a.n),
+			Payload: payload}, make([]byte, glasses.MaxPlaybackChunk))
+		if err != nil {
+			panic(err)
+		}
+		_ = a.ws.Write(context.Background(), websocket.MessageBinary, chunk)
+	}
+}
+
+// Sound plays on the session's clock, and is counted in the log.
+func TestPlayback_InVirtualTime(t *testing.T) {
+	t.Parallel()
+	l := startLocals(t, t.TempDir())
+	sleep := "" // used by the app only
+	o := startApp(t, l, backend.ClockVirtual, func(a *testApp) {
+		first := a.ask(glasses.TypePlaybackStart, glasses.PlaybackStart{SampleRate: 24000})
+		a.playSound(first, 3000)
+		a.ask(glasses.TypePlaybackEnd, struct{}{})
+	}, func(a *testApp, f glasses.Frame) {
+		var p glasses.PlaybackState
+		_ = json.Unmarshal(f.Payload, &p)
+		switch {
+		case p.State == glasses.PlaybackFinished:
+			second := a.ask(glasses.TypePlaybackStart, glasses.PlaybackStart{})
+			a.playSound(second, 2000)
+			sleep = a.ask(glasses.TypeClockSleep, glasses.Sleep{Ms: 700})
+		case f.Type == glasses.TypeResult && f.ID == sleep:
+			a.ask(glasses.TypePlaybackFlush, struct{}{})
+		}
+	})
+	if _, settled, err := l.Advance(t.Context(), o.SessionID, 3699); err != nil || !settled {
+		t.Fatal(settled, err)
+	}
+	if _, settled, err := l.Advance(t.Context(), o.SessionID, 1); err != nil || !settled {
+		t.Fatal(settled, err)
+	}
+	page, err := l.Since(t.Context(), backend.Target{}, o.SessionID, 0, 200)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	var count glasses.StreamCount
+	for _, raw := range page.Events {
+		var e glasses.Event
+		_ = json.Unmarshal(raw, &e)
+		switch e.Type {
+		case glasses.TypePlayback:
+			var p glasses.PlaybackState
+			_ = json.Unmarshal(e.Payload, &p)
+			got = append(got, fmt.Sprintf("%d %s %d%s", e.At, p.State, p.PlayedMs, p.Reason))
+		case glasses.RowStreamCounted:
+			var c glasses.StreamCount
+			_ = json.Unmarshal(e.Payload, &c)
+			count.Frames += c.Frames
+			count.Bytes += c.Bytes
+		}
+	}
+	want := []string{"0 started 0", "3000 finished 3000", "3000 started 0", "3700 stopped 700"}
+	if !slices.Equal(got, want) {
+		t.Errorf("events %v, want %v", got, want)
+	}
+	if count.Frames != 50 || count.Bytes != 50*glasses.MaxPlaybackChunk {
+		t.Errorf("the log counts %+v, want 50 chunks", count)
 	}
 }

@@ -99,6 +99,7 @@ type fakeGlasses struct {
 	events int
 	sleeps map[string]int64
 	told   backend.PairPanel
+	chunks int // of sound from apps
 }
 
 func (g *fakeGlasses) SetPanel(p backend.PairPanel) error {
@@ -160,6 +161,10 @@ func (g *fakeGlasses) Send(data []byte, binary bool) error {
 		f, _, err := glasses.ParseBinary(data)
 		if err != nil {
 			return err
+		}
+		if f.Type == glasses.TypePlaybackChunk {
+			g.chunks++
+			return nil
 		}
 		g.say(glasses.TypeResult, f.ID, glasses.Result{OK: true, State: &g.state, View: &g.view})
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/glasses/host"
 )
 
-// appRate is the rate of all apps of a session together.
+// appRate is the rate of all apps of a session together, and separately of their chunks of sound.
 var appRate = host.Rate{PerSecond: 2000, Burst: 2000}
 
 // Handle handles a frame from the app. It passes raw to the glasses unchanged, to keep unknown fields. It returns after
@@ -17,12 +17,17 @@ func (a *App) Handle(ctx context.Context, raw []byte, binary bool) {
 	defer a.noteActivity()
 	a.isStuck.Store(false)
 	s := a.session
-	f, err := admitFromApp(raw, binary)
+	f, body, err := admitFromApp(raw, binary)
 	isBarrier := err == nil && f.Type == glasses.TypeBarrier
 	if isBarrier && a.barrierAnswered(f) {
 		return // the session limits how many barriers it sends
 	}
-	s.rates.Wait(ctx, glasses.SenderApp, appRate)
+	isChunk := err == nil && f.Type == glasses.TypePlaybackChunk
+	limit := glasses.SenderApp
+	if isChunk {
+		limit = glasses.TypePlaybackChunk
+	}
+	s.rates.Wait(ctx, limit, appRate)
 	switch {
 	case err != nil:
 		a.refuse(f.ID, err)
@@ -34,7 +39,12 @@ func (a *App) Handle(ctx context.Context, raw []byte, binary bool) {
 		return
 	}
 	defer s.turns.exchange.give()
-	if !s.handleApp(a, f, raw) {
+	if isChunk {
+		if s.transport.send(host.Binary(raw)) != nil {
+			return // without glasses there is no playback
+		}
+		s.CountStream(f.Type, len(body))
+	} else if !s.handleApp(a, f, raw) {
 		return
 	}
 	// An answer proves that the glasses have handled all previous frames. In virtual time, every command with an
@@ -50,12 +60,12 @@ func (a *App) Handle(ctx context.Context, raw []byte, binary bool) {
 	}
 }
 
-func admitFromApp(raw []byte, binary bool) (glasses.Frame, error) {
+func admitFromApp(raw []byte, binary bool) (f glasses.Frame, body []byte, err error) {
 	if binary {
-		f, _, err := broker.AdmitBinary(glasses.SenderApp, raw)
-		return f, err
+		return broker.AdmitBinary(glasses.SenderApp, raw)
 	}
-	return broker.Admit(glasses.SenderApp, raw)
+	f, err = broker.Admit(glasses.SenderApp, raw)
+	return f, nil, err
 }
 
 // maxUnconfirmed is the maximum number of commands sent without waiting for an answer. The queue of the glasses is

@@ -432,3 +432,45 @@ func TestHandle_LimitsRefusedAndIgnoredFrames(t *testing.T) {
 		t.Errorf("the answer to a barrier waited; frames %v", p.types())
 	}
 }
+
+// Sound reaches the glasses. Other binary frames of an app, and sound that is not valid, are refused.
+func TestHandle_PassesSoundToGlasses(t *testing.T) {
+	tr := &fakeTransports{}
+	m := newLocal(t, t.TempDir(), tr, nil)
+	o := start(t, m, LocalRequest{Project: "com.example.app"})
+	a, p := admit(t, m, o, nil)
+	const chunk = `{"playback":"a-1"}`
+	for id, frame := range map[string]struct {
+		typ, payload string
+		bytes        int
+	}{
+		"bad-1": {glasses.TypeAudioChunk, chunk, 2}, "bad-2": {glasses.TypeMedia, chunk, 2},
+		"bad-3": {glasses.TypeDisplayClear, `{}`, 2}, "bad-4": {glasses.TypePlaybackChunk, `{}`, 2},
+		"bad-5": {glasses.TypePlaybackChunk, `{"playback":"two words"}`, 2},
+		"bad-6": {glasses.TypePlaybackChunk, chunk, 0}, "bad-7": {glasses.TypePlaybackChunk, chunk, 3},
+		"bad-8": {glasses.TypePlaybackChunk, chunk, glasses.MaxPlaybackChunk + 2},
+		"good":  {glasses.TypePlaybackChunk, chunk, glasses.MaxPlaybackChunk},
+	} {
+		data, err := glasses.EncodeBinary(glasses.Frame{V: 1, Type: frame.typ, ID: id,
+			Payload: json.RawMessage(frame.payload)}, make([]byte, frame.bytes))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Handle(t.Context(), data, true)
+		if id == "good" {
+			continue
+		}
+		f := p.wait(t, "a refusal", func(f glasses.Frame) bool { return f.Type == glasses.TypeError && f.ID == id })
+		if !strings.Contains(string(f.Payload), glasses.CodeBadFrame) {
+			t.Errorf("%s was refused with %s", id, f.Payload)
+		}
+	}
+	send(t, a, glasses.TypePlaybackChunk, "text", chunk)
+	p.wait(t, "a refusal", func(f glasses.Frame) bool { return f.Type == glasses.TypeError && f.ID == "text" })
+	g := tr.last()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.chunks != 1 {
+		t.Errorf("%d chunks reached the glasses, want 1", g.chunks)
+	}
+}

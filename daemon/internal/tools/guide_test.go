@@ -18,6 +18,7 @@ import (
 // payloadTypes are the protocol's types; the fields in guides are compared with them.
 var payloadTypes = map[string]any{
 	glasses.TypeDisplayShow: glasses.Show{}, glasses.TypeSpeechSay: glasses.Say{}, glasses.TypeSoundPlay: glasses.Play{},
+	glasses.TypePlaybackStart: glasses.PlaybackStart{}, glasses.TypePlayback: glasses.PlaybackState{},
 	glasses.TypeAudioStart: glasses.AudioStart{}, glasses.TypeTranscriptionStart: glasses.TranscriptionStart{},
 	glasses.TypeVideoStart:  glasses.VideoStart{},
 	glasses.TypeMotionStart: glasses.MotionStart{}, glasses.TypeCameraPhoto: glasses.Photo{},
