@@ -188,8 +188,8 @@ func IsStream(typ string) bool {
 	return false
 }
 
-// FromGlasses reports whether typ is an event or a binary frame of the glasses. These are relayed to apps. Apps may
-// not send them, except transcription and playback.
+// FromGlasses reports whether typ is an event or a binary frame of the glasses, which is relayed to apps. Apps may not
+// send these types, except transcription and playback.
 func FromGlasses(typ string) bool {
 	switch typ {
 	case TypeInput, TypeTranscript, TypeMotion, TypeSpeech, TypeBattery, TypeWear, TypeHinge, TypeThermal, TypeLink,

@@ -153,7 +153,7 @@ func next(p *player) any {
 	return -1
 }
 
-// take returns a list of {frame}, {frame, body}, {ask}, {connect}, {write, data, response}, {drop}, {info} and {note}.
+// take returns a list of {frame}, {frame, body}, {ask}, {ask, pcm}, {connect}, {write, data, response}, {drop}, {info} and {note}.
 // frame is JSON text, and body is the complete binary message. connect, write and drop are keys of links.
 func take(p *player) any {
 	list := js.Global().Get("Array").New()
@@ -162,6 +162,9 @@ func take(p *player) any {
 		switch {
 		case o.Ask != nil:
 			entry.Set("ask", text(o.Ask))
+			if o.Ask.PCM != nil {
+				entry.Set("pcm", arrayOf(o.Ask.PCM))
+			}
 		case o.Frame != nil:
 			if !putFrame(entry, *o.Frame, o.Body) {
 				continue

@@ -48,7 +48,7 @@ func Capabilities() []Capability {
 			Events:   []string{glasses.TypeTranscript, glasses.TypeTranscription}},
 		{ID: Speech, About: "Speak to the wearer.", Part: glasses.PartSpeech,
 			Commands: []string{glasses.TypeSpeechSay, glasses.TypeSpeechStop}, Events: []string{glasses.TypeSpeech}},
-		{ID: Sound, About: "Play one of the built-in sounds, or the app's own.", Commands: []string{glasses.TypeSoundPlay,
+		{ID: Sound, About: "Play built-in sounds or the app's own.", Commands: []string{glasses.TypeSoundPlay,
 			glasses.TypePlaybackStart, glasses.TypePlaybackEnd, glasses.TypePlaybackFlush},
 			Events: []string{glasses.TypePlayback}},
 		{ID: Motion, About: "Stream head movements.",

@@ -146,7 +146,7 @@ func TestBinaryFrame_IsRefused(t *testing.T) {
 	app.blob(binary(t, "video.frame", "x", `{}`, nil))
 	var e glasses.Error
 	app.want("error", &e)
-	if e.Code != "bad_frame" || !strings.Contains(e.Message, "only text frames") {
+	if e.Code != "bad_frame" || !strings.Contains(e.Message, "must be playback.chunk") {
 		t.Errorf("a binary frame from an app: got %+v, want bad_frame", e)
 	}
 	page.bytes(`{"v":1,"type":"x","id":"big","at":0,"payload":{"a":"` + strings.Repeat("x", glasses.MaxFrame) + `"}}`)
@@ -154,6 +154,35 @@ func TestBinaryFrame_IsRefused(t *testing.T) {
 	page, _ = n.page(t, "")
 	page.blob(make([]byte, glasses.MaxBinary+1))
 	page.wantClose(websocket.StatusMessageTooBig, "")
+}
+
+// Sound from an app reaches only the page that acts as the glasses, and is counted.
+func TestPlayback_ReachesTheGlasses(t *testing.T) {
+	n := startNode(t, newMemory(), relay.Options{})
+	app, _ := n.app(t, "")
+	chunk := binary(t, "playback.chunk", "a2", `{"playback":"a1"}`, bytes.Repeat([]byte{7}, glasses.MaxPlaybackChunk))
+	app.blob(chunk) // no page is attached
+	onlooker, _ := n.page(t, "")
+	page, _ := n.page(t, "")
+	app.send("playback.start", "a1", `{}`)
+	page.wantID("playback.start", "a1", nil)
+	app.blob(binary(t, "playback.chunk", "a3", `{"playback":"a1"}`, []byte{1, 2, 3}))
+	app.wantID("error", "a3", nil)
+	app.blob(chunk)
+	if got := page.wantBlob(); !bytes.Equal(got, chunk) {
+		t.Errorf("the page received %x, want the chunk", got)
+	}
+	page.send("result", "a1", `{"ok":true}`)
+	app.wantID("result", "a1", nil)
+	app.send("playback.flush", "a4", `{}`)
+	onlooker.wantID("playback.flush", "a4", nil)
+	page.wantID("playback.flush", "a4", nil)
+	page.send("result", "a4", `{"ok":true,"playedMs":0}`)
+	var c glasses.StreamCount
+	want := glasses.StreamCount{Type: "playback.chunk", Frames: 1, Bytes: glasses.MaxPlaybackChunk}
+	if err := json.Unmarshal(page.wantRow("stream.counted").Payload, &c); err != nil || c != want {
+		t.Errorf("counted %+v (%v), want %+v", c, err, want)
+	}
 }
 
 // An app that does not read loses only stream frames, and delays no other app.

@@ -37,6 +37,7 @@ interface GlassesOut {
   frame?: string;
   body?: Uint8Array<ArrayBuffer>;
   ask?: string;
+  pcm?: Uint8Array<ArrayBuffer>;
   connect?: string;
   write?: string;
   data?: Uint8Array<ArrayBuffer>;

@@ -137,6 +137,7 @@ func TestGuides_EventsHaveTheirFields(t *testing.T) {
 	for i, f := range [][2]string{
 		{glasses.TypeTranscriptionStart, `{}`}, {glasses.TypeAudioStart, `{}`}, {glasses.TypeMotionStart, `{}`},
 		{glasses.TypeSpeechSay, `{"text":"Hello"}`},
+		{glasses.TypePlaybackStart, `{}`},
 		{glasses.SimInput, `{"kind":"tap","x":1,"y":1}`},
 		{glasses.SimInput, `{"kind":"navigate","direction":"down"}`},
 		{glasses.SimTranscript, `{"text":"hello","final":true}`},

@@ -7,7 +7,7 @@ import { Timer } from "./timer.js";
 /** @typedef {{command?: string, code?: string, latencyMs?: number, times?: number}} Fault */
 /** @typedef {{battery: {level: number, charging: boolean}, worn: boolean, hinge: string, thermal: string, link: string, route: string, call: boolean, permissions: Record<string, string>, disabled: string[], running: string[], phrases: string[], faults: Fault[]}} GlassesState */
 /** @typedef {{deviceModel: string, state: GlassesState, view: {tree: unknown, focus: number, scroll: number}}} Snapshot */
-/** @typedef {{turn: number, id: number, kind: string, text?: string, language?: string, sound?: string, width?: number, fps?: number, sampleRate?: number, durationMs?: number}} Ask */
+/** @typedef {{turn: number, id: number, kind: string, text?: string, language?: string, sound?: string, width?: number, fps?: number, sampleRate?: number, durationMs?: number, pcm?: Uint8Array<ArrayBuffer>}} Ask */
 /** @typedef {{code: string, message: string}} Refusal */
 
 /** @param {unknown} value */
@@ -262,7 +262,7 @@ export class Device {
     this.settling = true;
     for (let outs = program.take(); outs.length > 0; outs = program.take()) {
       for (const o of outs) {
-        if (o.ask) this.on.ask({ ...JSON.parse(o.ask), turn: this.turn });
+        if (o.ask) this.on.ask({ ...JSON.parse(o.ask), pcm: o.pcm, turn: this.turn });
         else if (!o.frame) this.on.carry(o);
         else look = this.passOn(o.frame, o.body) || look;
       }

@@ -36,6 +36,10 @@ export class Host {
         return this.speaker.hush();
       case "play":
         return this.speaker.play(a.sound ?? "");
+      case "sound":
+        return this.speaker.sound(a.pcm ?? new Uint8Array(), a.sampleRate ?? 24000);
+      case "silence":
+        return this.speaker.silence();
       case "listen":
         return this.ears.start(a.language ?? "");
       case "unlisten":
@@ -69,6 +73,7 @@ export class Host {
     this.camera.stop();
     this.microphone.stop();
     this.speaker.hush();
+    this.speaker.silence();
     this.ears.stop();
   }
 }

@@ -50,5 +50,5 @@ export class Inbox {
   }
 }
 
-/** The key of the row of a frame from an app, "" for a control frame. @param {Frame} f */
-const keyOf = (f) => (f.id && !f.type.startsWith("sim.") ? `request ${f.id}` : "");
+/** The key of the row of a frame from an app, "" for a frame without a row. @param {Frame} f */
+const keyOf = (f) => (f.id && !f.type.startsWith("sim.") && f.type !== "playback.chunk" ? `request ${f.id}` : "");

@@ -173,7 +173,7 @@ let broken = setup.program ? "" : "missing";
  */
 function onOut(f, text, body) {
   if (!speaksNow()) return;
-  if (f.type === "speech") speaker.tell("");
+  if (f.type === "speech" || f.type === "playback" && f.payload.state !== "started") speaker.tell("");
   if (f.type === "device") page("covered").hidden = true;
   const id = f.id ?? "";
   if (body) media.take(f, body);

@@ -2,6 +2,7 @@
 import { sleep } from "./timer.js";
 
 const chunkMs = 100;
+const longestSuspension = 1000; // ms that sound waits until the browser allows it
 const longestWait = 400; // ms that a chunk waits for the microphone before it is filled with silence
 
 /** Speaks and plays sounds; speech is also shown as text. */
@@ -13,9 +14,17 @@ export class Speaker {
   constructor(caption, mute) {
     this.caption = caption;
     this.mute = mute;
-    mute.addEventListener("change", () => mute.checked && globalThis.speechSynthesis?.cancel());
+    mute.addEventListener("change", () => {
+      if (!mute.checked) return;
+      globalThis.speechSynthesis?.cancel();
+      this.silence();
+    });
     /** @type {AudioContext | undefined} */
     this.context = undefined;
+    /** @type {Set<AudioBufferSourceNode>} sound of the app that is playing or scheduled */
+    this.sources = new Set();
+    this.soundEnd = 0; // when the scheduled sound ends, on the context's clock
+    this.turn = 0; // increased by silence, so that earlier sound that still waits is dropped
   }
 
   /**
@@ -47,6 +56,43 @@ export class Speaker {
       tone(this.context, hertz, at, seconds);
       at += seconds;
     }
+  }
+
+  /**
+   * Plays 16-bit sound of the app, after the sound that is already playing.
+   * @param {Uint8Array<ArrayBuffer>} pcm
+   * @param {number} rate
+   */
+  sound(pcm, rate) {
+    this.context ??= new AudioContext();
+    const context = this.context;
+    const isAllowed = navigator.userActivation?.hasBeenActive || context.state === "running";
+    this.tell(isAllowed ? "♪ the app's sound" : "♪ the app's sound (no sound before you click on this page)");
+    if (this.mute.checked) return;
+    const turn = this.turn;
+    const since = performance.now();
+    context.resume().then(() => { // it waits until the browser allows sound
+      if (turn !== this.turn || performance.now() - since > longestSuspension) return;
+      const samples = new DataView(pcm.buffer, pcm.byteOffset, pcm.byteLength);
+      const buffer = new AudioBuffer({ length: pcm.byteLength / 2, sampleRate: rate });
+      const channel = buffer.getChannelData(0);
+      for (let i = 0; i < channel.length; i++) channel[i] = samples.getInt16(2 * i, true) / 32768;
+      const source = new AudioBufferSourceNode(context, { buffer });
+      source.onended = () => this.sources.delete(source);
+      this.sources.add(source);
+      source.connect(context.destination);
+      const at = Math.max(this.soundEnd, context.currentTime);
+      source.start(at);
+      this.soundEnd = at + buffer.duration;
+    }).catch(() => {});
+  }
+
+  /** Discards the sound of the app that was not played. */
+  silence() {
+    this.turn++;
+    this.soundEnd = 0;
+    for (const source of this.sources) source.stop();
+    this.sources.clear();
   }
 
   /** @param {string} text */
