@@ -180,9 +180,9 @@ func TestPlayback_AsksTheHost(t *testing.T) {
 	b.do(glasses.TypePlaybackFlush, "")
 	got := ""
 	for _, a := range b.asks {
-		got += fmt.Sprint(a.Kind, a.SampleRate, a.PCM, " ")
+		got += fmt.Sprintf("%s %d %q ", a.Kind, a.SampleRate, a.PCM)
 	}
-	if want := device.AskSound + "16000 [1 2 3 4] " + device.AskSilence + "0 [] "; got != want {
+	if want := device.AskSound + ` 16000 "\x01\x02\x03\x04" ` + device.AskSilence + ` 0 "" `; got != want {
 		t.Errorf("asks %q, want %q", got, want)
 	}
 }

@@ -63,6 +63,12 @@ func contractSteps(camera, microphone string) []step {
 		{send: "speech.say", payload: `{"text":"This is a long text, so that there is time to stop it."}`},
 		{send: "speech.stop", hears: []string{"speech"}},
 		{send: "sound.play", payload: playChime},
+		{send: "playback.start", payload: `{"sampleRate":16000}`},
+		{send: "playback.start", want: "busy"},
+		{send: "playback.end", hears: []string{"playback"}},
+		{send: "playback.start"},
+		{send: "playback.flush", hears: []string{"playback"}},
+		{send: "playback.end"},
 		{send: "phrases.announce", payload: `{"phrases":["next page","Ωραία"]}`},
 		{send: "clock.sleep", payload: `{"ms":250}`, ms: 250},
 		{send: "clock.cancel", payload: `{"id":"over"}`},
@@ -201,15 +207,17 @@ func refusedSteps() []step {
 		steps = append(steps, step{before: []control{sensor(off)}, hears: hears})
 	}
 	camera := []string{"camera.photo", "camera.video", "video.start"}
-	voice := []string{"speech.say", "sound.play", "audio.start", "transcription.start"}
-	lost := slices.Concat([]string{"display.show", "display.clear", "speech.stop", "audio.stop",
+	voice := []string{"speech.say", "sound.play", "playback.start", "audio.start", "transcription.start"}
+	lost := slices.Concat([]string{"display.show", "display.clear", "speech.stop", "playback.end",
+		"playback.flush", "audio.stop",
 		"video.stop", "motion.start", "motion.stop"}, camera, voice)
 	under(`{"link":"lost"}`, `{"link":"connected"}`, "not_connected", []string{"link"}, lost...)
 	under(`{"hinge":"folded"}`, `{"hinge":"open"}`, "hinge_closed", []string{"hinge"},
 		slices.Concat([]string{"display.show"}, camera, voice)...)
 	under(`{"thermal":"critical"}`, `{"thermal":"nominal"}`, "thermal_critical", []string{"thermal"},
 		append(camera, "display.show")...)
-	under(`{"worn":false}`, `{"worn":true}`, "paused", []string{"wear"}, "display.show", "speech.say", "sound.play")
+	under(`{"worn":false}`, `{"worn":true}`, "paused", []string{"wear"}, "display.show", "speech.say", "sound.play",
+		"playback.start")
 	under(`{"call":true}`, `{"call":false}`, "busy", []string{"call"}, voice...)
 	for _, p := range []struct {
 		part  string
@@ -245,6 +253,7 @@ func payloadSteps() []step {
 		{"display.show", `{}`}, {"display.show", `{"tree":{"type":"text","colour":"red"}}`},
 		{"display.show", `{"tree":{"type":"image","data":"AAAA"}}`},
 		{"speech.say", `{"text":""}`}, {"sound.play", `{"sound":"gong"}`},
+		{"playback.start", `{"sampleRate":8000}`},
 		{"audio.start", `{"sampleRate":44100}`}, {"transcription.start", `{"language":"not a tag"}`},
 		{"phrases.announce", `{"phrases":[""]}`}, {"camera.photo", `{"width":"wide"}`},
 		{"camera.video", `{"durationMs":1}`}, {"video.start", `{"fps":31}`},
