@@ -37,6 +37,7 @@ const (
 	unreadableIndex = indexName + ".corrupt-"
 )
 
+// Font describes a stored font file.
 type Font struct {
 	Name   string `json:"name"`
 	SHA256 string `json:"sha256"`

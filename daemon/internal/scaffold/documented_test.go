@@ -31,10 +31,12 @@ func TestModuleExamplesFitTheModule(t *testing.T) {
 	writeText(t, filepath.Join(root, "app.ts"), exampleOf(t, "```ts module\n"))
 	writeText(t, filepath.Join(root, "assistant.ts"), exampleOf(t, "```ts\n"))
 	writeText(t, filepath.Join(root, "questions.ts"), exampleOf(t, "```ts assistant\n"))
+	writeText(t, filepath.Join(root, "conversation.ts"), exampleOf(t, "```ts conversation\n"))
 	writeText(t, filepath.Join(root, "app.py"), exampleOf(t, "```py module\n"))
 	for _, check := range [][]string{
 		{tsc, "--noEmit", "--strict", "--target", "es2022", "--module", "es2022", "--moduleResolution", "bundler",
-			"--lib", "ES2023,DOM,DOM.Iterable", "app.ts", "assistant.ts", "questions.ts"},
+			"--lib", "ES2023,DOM,DOM.Iterable", "app.ts", "assistant.ts", "questions.ts",
+			"conversation.ts"},
 		{"python3", "-c", pythonNames},
 	} {
 		if _, err := exec.LookPath(check[0]); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/service-dev/service/glasses/assistantscript"
 	"github.com/service-dev/service/glasses/host"
 	"github.com/service-dev/service/glasses/host/websocket"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // maxConversations is the maximum number of realtime conversations of a session.
@@ -26,7 +27,7 @@ type Conversation struct {
 }
 
 var errManyConversations = &assistantscript.Failure{Status: http.StatusTooManyRequests, Type: "rate_limit_error",
-	Code: "too_many_conversations", Message: "the session has two conversations: end one first", RetryAfter: 1}
+	Code: problem.CodeTooManyCalls, Message: "the session has two conversations: end one first", RetryAfter: 1}
 
 // Converse begins a conversation at a sample rate of rate Hz. token identifies the session, and peer receives the
 // events. It returns a *assistantscript.Failure on failure. The caller must call Leave when the peer has disconnected.

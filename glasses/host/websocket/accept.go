@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// AnyOrigin, as the only pattern passed to Accept, allows pages of every site to connect.
+// AnyOrigin lets pages of every site connect, if it is the only pattern passed to Accept.
 const AnyOrigin = "*"
 
 // Accept upgrades a request (RFC 6455, section 4.2). A browser's Origin must name the host of the request or match one

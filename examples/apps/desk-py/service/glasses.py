@@ -102,7 +102,8 @@ class _WebSocket:
     MAX = 4 << 20  # bytes of a message
     QUIET = 30.0  # seconds; the service pings every 8
 
-    def __init__(self, url: str):
+    def __init__(self, url: str, headers: str = ""):
+        """headers are further lines of the request, each ending in CRLF."""
         self.close_code = 1006
         self.close_reason = ""
         self._lock = threading.Lock()
@@ -114,18 +115,18 @@ class _WebSocket:
             self._socket = ssl.create_default_context().wrap_socket(self._socket, server_hostname=parts.hostname)
         self._file = self._socket.makefile("rb")
         try:
-            self._handshake(parts, port)
+            self._handshake(parts, port, headers)
             self._socket.settimeout(self.QUIET)
         except Exception:
             self.drop()
             raise
 
-    def _handshake(self, parts: urllib.parse.SplitResult, port: int) -> None:
+    def _handshake(self, parts: urllib.parse.SplitResult, port: int, headers_sent: str) -> None:
         key = base64.b64encode(os.urandom(16)).decode()
         path = (parts.path or "/") + ("?" + parts.query if parts.query else "")
         host = "[%s]" % parts.hostname if ":" in (parts.hostname or "") else parts.hostname
         self._socket.sendall(("GET %s HTTP/1.1\r\nHost: %s:%d\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                              "Sec-WebSocket-Key: %s\r\nSec-WebSocket-Version: 13\r\n\r\n" % (path, host, port, key)).encode())
+                              "Sec-WebSocket-Key: %s\r\nSec-WebSocket-Version: 13\r\n%s\r\n" % (path, host, port, key, headers_sent)).encode())
         status = self._file.readline(8192).split()
         headers = {}
         for _ in range(100):
@@ -140,6 +141,9 @@ class _WebSocket:
 
     def send(self, text: str) -> None:
         self._send(1, text.encode())
+
+    def send_bytes(self, data: bytes) -> None:
+        self._send(2, data)
 
     def _send(self, opcode: int, data: bytes) -> None:
         mask = os.urandom(4)
@@ -745,7 +749,8 @@ class Glasses:
     def _look(self, frame: Dict[str, Any], data: Optional[bytes]) -> None:
         type, id, payload = frame["type"], frame["id"], frame["payload"]
         if type == "barrier":
-            self._link.passed(id, self._calls)
+            calls = self._calls
+            self._link.passed(id, calls)
         elif type == "gateway.token":
             pass  # not an event: it contains a secret
         elif type == "result":

@@ -777,7 +777,8 @@ export class Glasses {
     turn(() => {
       this.#checking = false;
       if (this.#working > this.#waiting.size + this.#gatewayWaits) return; // the current work will check again
-      for (const id of this.#barriers.splice(0)) this.#link.passed(id, this.#calls);
+      let calls = this.#calls;
+      for (const id of this.#barriers.splice(0)) this.#link.passed(id, calls);
     });
   }
 

@@ -61,6 +61,18 @@ class _Link:
                 self._write(text)
             return id
 
+    #: if assistant
+    def send_bytes(self, type: str, payload: Dict[str, Any], data: bytes) -> None:
+        """Sends a binary frame, which is not repeated if the connection is lost."""
+        with self._lock:
+            header = self._encode(type, self._id(), payload).encode()
+            try:
+                if self._attached and self._socket:
+                    self._socket.send_bytes(struct.pack("!H", len(header)) + header + data)
+            except OSError:
+                pass  # the reader notices
+
+    #: end
     def passed(self, id: str, calls: int) -> None:
         """Answers a barrier of the service. calls is the number of calls to the AI gateway in progress."""
         with self._lock:

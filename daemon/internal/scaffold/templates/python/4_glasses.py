@@ -64,6 +64,8 @@ class Glasses:
         #: if assistant
         self._gateway = {}  # type: Dict[str, str]  # url and token of the AI gateway, if the session has one
         self._stops = 0  # how often stop_asking was called
+        self._conversation = None  # type: Optional[_Conversation]
+        self._refusals = {}  # type: Dict[str, Callable[[], Any]]  # by the id of a command that nobody waits for
         #: end
         self._link = _Link(url, secret, app, self._receive, self._end)
 
@@ -195,6 +197,33 @@ class Glasses:
     def stop_asking(self) -> None:
         """Ends every ask in progress, e.g. from a handler: it raises the code cancelled."""
         self._stops += 1
+
+    def converse(self, *, instructions: str = "", tools: Iterable["AssistantTool"] = (),
+                 on_heard: Optional[Callable[[str], Any]] = None,
+                 on_said: Optional[Callable[[str], Any]] = None) -> "ConversationEnd":
+        """Speaks with the wearer until stop_conversing, e.g. from a handler: the model hears the microphone and answers
+        with sound, which stops when the wearer speaks again. Its tools run here, as for ask. on_heard gets what the
+        wearer said, on_said the text of the answer so far. Without a realtime model it uses transcripts, ask and say
+        instead. Use neither start_audio nor start_transcription meanwhile. It continues by itself after a lost
+        connection, a phone call or folded glasses, but after a lost connection the model has forgotten what was said.
+        Errors: those of ask.
+        """
+        if self._conversation:
+            raise _assistant_error("busy", "a conversation is running already")
+        self._conversation = _Conversation(self, instructions, list(tools), on_heard, on_said)
+        try:
+            return self._conversation.run()
+        finally:
+            self._conversation = None
+
+    def stop_conversing(self) -> None:
+        """Ends the conversation: converse returns with the reason stopped."""
+        if self._conversation:
+            self._conversation.end("stopped")
+
+    def _command_unwaited(self, type: str, payload: Dict[str, Any], refused: Callable[[], Any]) -> str:
+        """Sends a command without waiting for its result; returns its id. refused is called if the glasses refuse it."""
+        return self._link.send(type, payload, lambda id: self._refusals.__setitem__(id, refused))
 
     def _check_stop(self, stops: int) -> None:
         if self._stops != stops:
@@ -425,7 +454,7 @@ class Glasses:
                     self._changed.wait()
                 frame, data = self._inbox.popleft()
             #: if assistant
-            if isinstance(frame, _AssistantCall):
+            if isinstance(frame, (_AssistantCall, _Conversation)):
                 frame.take(data)
                 continue
             #: end
@@ -469,7 +498,14 @@ class Glasses:
     def _look(self, frame: Dict[str, Any], data: Optional[bytes]) -> None:
         type, id, payload = frame["type"], frame["id"], frame["payload"]
         if type == "barrier":
-            self._link.passed(id, self._calls)
+            calls = self._calls
+            #: if assistant
+            if self._conversation and self._conversation.catch_up(id):
+                return  # the gateway may still react to what it was sent
+            if self._conversation and self._conversation.is_answering:
+                calls += 1
+            #: end
+            self._link.passed(id, calls)
         elif type == "gateway.token":
             #: if assistant
             self._gateway = payload
@@ -480,6 +516,12 @@ class Glasses:
                 self._tick(self._timers.pop(id), frame["at"], payload.get("error"))
             elif id in self._results:
                 self._results[id] = payload
+            #: if assistant
+            elif id in self._refusals:
+                refused = self._refusals.pop(id)
+                if "error" in payload:
+                    refused()
+            #: end
         elif type == "media":
             if id in self._results and data is not None:
                 self._bytes[id] = data

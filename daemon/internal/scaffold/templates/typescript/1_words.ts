@@ -126,6 +126,24 @@ export interface AssistantOptions {
   onText?: (text: string) => void | Promise<void>;
 }
 
+export interface ConversationOptions {
+  /** What the model should be and do. */
+  instructions?: string;
+  tools?: AssistantTool[];
+  /** Gets what the wearer said, once it is known. */
+  onHeard?: (text: string) => void | Promise<void>;
+  /** Gets the text of the answer so far, whenever more of it arrives. */
+  onSaid?: (text: string) => void | Promise<void>;
+}
+
+/** How a conversation ended. */
+export interface ConversationEnd {
+  /** stopped by stopConversing, or the code of what ended it: no_credit, cap_reached, session_limit, ... */
+  reason: string;
+  /** realtime, or text if the session has no realtime model: transcripts, ask and say instead of sound. */
+  mode: "realtime" | "text";
+}
+
 /** The model's answer. To continue, pass [...messages, { role: "user", content: "..." }]. */
 export interface AssistantAnswer {
   text: string;

@@ -53,6 +53,19 @@ class Link {
     return id;
   }
 
+  //: if assistant
+  /** sendBytes sends a binary frame, which is not repeated if the connection is lost. */
+  sendBytes(type: string, payload: object, bytes: Uint8Array): void {
+    if (!this.#attached) return;
+    const header = new TextEncoder().encode(this.#encode(type, this.#id(), payload));
+    const data = new Uint8Array(2 + header.length + bytes.length);
+    new DataView(data.buffer).setUint16(0, header.length);
+    data.set(header, 2);
+    data.set(bytes, 2 + header.length);
+    this.#socket!.send(data);
+  }
+
+  //: end
   /** passed answers a barrier of the service. calls is the number of calls to the AI gateway in progress. */
   passed(id: string, calls: number): void {
     const frame = { v: 1, type: "barrier", id, at: Date.now(), payload: { calls } };

@@ -68,6 +68,7 @@ export class Glasses {
   //: if assistant
   #gateway?: Gateway;
   #asking = new Set<AbortController>();
+  #conversation: Conversation | undefined;
   //: end
 
   /** Use connect. */
@@ -244,6 +245,45 @@ export class Glasses {
   /** Ends every ask in progress: it rejects with the code cancelled. */
   stopAsking(): void {
     this.#stopAsking(assistantError("cancelled", "the app stopped asking"));
+  }
+
+  /**
+   * Speaks with the wearer until stopConversing: the model hears the microphone and answers with sound, which stops when
+   * the wearer speaks again. Its tools run here, as for ask. Without a realtime model it uses transcripts, ask and say
+   * instead. Use neither startAudio nor startTranscription meanwhile. It continues by itself after a lost connection, a
+   * phone call or folded glasses, but the model then has forgotten what was said. Errors: those of ask.
+   */
+  async converse(options: ConversationOptions = {}): Promise<ConversationEnd> {
+    if (this.#ended) throw this.#ended;
+    if (this.#conversation) throw assistantError("busy", "a conversation is running already");
+    const conversation = new Conversation({
+      command: (type, payload) => this.command(type, payload),
+      start: (type, payload, refused) => {
+        const id = this.#link.send(type, payload);
+        this.#waiting.set(id, { resolve() {}, reject: refused });
+        return id;
+      },
+      sendBytes: (type, payload, bytes) => this.#link.sendBytes(type, payload, bytes),
+      on: (type, handler) => this.on(type, handler),
+      ask: (messages, given) => this.ask(messages, given),
+      stopAsking: () => this.stopAsking(),
+      use: (call, tools) => this.#use(call, tools),
+      work: (task) => this.#work(task),
+      gateway: () => this.#gateway,
+    }, options);
+    this.#conversation = conversation;
+    const isWork = this.#working > this.#waiting.size + this.#gatewayWaits; // a handler or a loop called this
+    try {
+      return await (isWork ? this.#waitForGateway(conversation.run()) : conversation.run());
+    } finally {
+      this.#conversation = undefined;
+      this.#check();
+    }
+  }
+
+  /** Ends the conversation: converse returns with the reason stopped. */
+  stopConversing(): void {
+    this.#conversation?.end("stopped");
   }
 
   #stopAsking(why: GlassesError): void {
@@ -577,7 +617,16 @@ export class Glasses {
     turn(() => {
       this.#checking = false;
       if (this.#working > this.#waiting.size + this.#gatewayWaits) return; // the current work will check again
-      for (const id of this.#barriers.splice(0)) this.#link.passed(id, this.#calls);
+      let calls = this.#calls;
+      //: if assistant
+      const conversation = this.#conversation;
+      if (conversation?.isBehind) {
+        this.#work(() => conversation.catchUp()); // the gateway may still react to what it was sent
+        return;
+      }
+      if (conversation?.isAnswering) calls++;
+      //: end
+      for (const id of this.#barriers.splice(0)) this.#link.passed(id, calls);
     });
   }
 
@@ -591,6 +640,7 @@ export class Glasses {
     this.#taker = undefined;
     //: if assistant
     this.#stopAsking(why);
+    this.#conversation?.end(why.code);
     //: end
   }
 }

@@ -1,0 +1,329 @@
+
+
+
+#: if assistant
+_VOICE_RATE = 16000  # samples a second
+_CHUNK = _VOICE_RATE // 10 * 2  # bytes of 100 ms
+_REOPEN_AFTER = 1.0  # seconds until a lost conversation is opened again
+_FINAL = {4401: "closed", 4402: "no_credit", 4403: "session_limit", 4410: "closed"}  # another attempt would not help
+
+
+class ConversationEnd:
+    """How a conversation ended. reason is stopped, or the code of what ended it: no_credit, session_limit, ...; mode is
+    realtime, or text if the session has no realtime model."""
+
+    def __init__(self, reason: str, mode: str):
+        self.reason = reason
+        self.mode = mode
+
+
+class _Utterance:
+    """An answer that is being spoken, or waits for the one before it."""
+
+    def __init__(self, item: str):
+        self.item = item
+        self.playback = ""  # the id of its playback.start
+        self.waiting = []  # type: List[bytes]  # sound before that
+        self.complete = False
+
+
+class _Conversation:
+    """One call of converse. A thread reads the gateway's events; the app's thread handles them and everything else."""
+
+    def __init__(self, glasses: Glasses, instructions: str, tools: List[AssistantTool],
+                 on_heard: Optional[Callable[[str], Any]], on_said: Optional[Callable[[str], Any]]):
+        self.is_answering = False  # whether the gateway owes an answer
+        self._is_behind = False  # whether the gateway was sent something that it may not have reacted to
+        self._glasses = glasses
+        self._instructions, self._tools = instructions, tools
+        self._on_heard, self._on_said = on_heard, on_said
+        self._events = collections.deque()  # type: Deque[Dict[str, Any]]
+        self._socket = None  # type: Optional[_WebSocket]
+        self._spoken = []  # type: List[_Utterance]
+        self._calls = []  # type: List[Dict[str, Any]]  # of the response in progress
+        self._said = ""
+        self._barriers = []  # type: List[str]  # to answer once the gateway has caught up
+        self._updates = []  # type: List[Callable[[], Any]]  # what to do when it answers each session.update
+        self._reason = ""
+        self._messages = []  # type: List[Dict[str, Any]]  # in the mode text
+        self._stopped = threading.Event()
+
+    def run(self) -> ConversationEnd:
+        glasses = self._glasses
+        mode = "realtime" if self._has_realtime() else "text"
+        listen = self._listen if mode == "realtime" else self._transcribe
+        offs = [glasses.on("audio.chunk", self._hear), glasses.on("playback", self._played)]
+        if mode == "text":
+            offs.append(glasses.on("transcript", self._answer_text))
+        else:
+            self._open()
+        for kind in ("hinge", "call", "link", "permission", "disabled", "device", "connection"):
+            offs.append(glasses.on(kind, lambda event: listen()))
+        try:
+            listen()
+            while not self._reason:
+                glasses._until(lambda: self._events or self._reason)
+                if self._events:
+                    self._handle(self._events.popleft())
+        finally:
+            for off in offs:
+                off()
+            self._stopped.set()
+            if self._socket:
+                self._socket.close()
+        self._try("audio.stop" if mode == "realtime" else "transcription.stop")
+        if self._spoken and self._spoken[0].playback:
+            self._try("playback.flush")
+        return ConversationEnd(self._reason, mode)
+
+    def end(self, reason: str) -> None:
+        self._reason = self._reason or reason
+        self._forget()
+
+    def take(self, event: Dict[str, Any]) -> None:
+        self._events.append(event)
+
+    def catch_up(self, barrier: str) -> bool:
+        """Answers a barrier later if the gateway may still react to what it was sent; reports whether that is so."""
+        if not self._is_behind or not self._socket:
+            return False
+        self._barriers.append(barrier)
+        self._update({}, self._answer_barriers)
+        self._is_behind = False
+        return True
+
+    def _answer_barriers(self) -> None:
+        barriers, self._barriers = self._barriers, []
+        for id in barriers:
+            self._glasses._look({"type": "barrier", "id": id, "payload": {}}, None)
+
+    def _try(self, type: str, payload: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
+        try:
+            return self._glasses.command(type, payload)[1]
+        except GlassesError as e:
+            if e is self._glasses._ended:
+                raise
+            return {}  # a later state may allow it
+
+    def _listen(self) -> None:
+        self._try("audio.start", {"sampleRate": _VOICE_RATE})
+
+    def _transcribe(self) -> None:
+        self._try("transcription.start")
+
+    def _has_realtime(self) -> bool:
+        gateway = self._glasses._gateway
+        if not gateway:
+            raise _assistant_error("no_gateway", "this session has no AI gateway")
+        parts = urllib.parse.urlsplit(gateway["url"])
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        connection = kind(parts.hostname or "", parts.port, timeout=10)
+        try:
+            connection.request("GET", parts.path + "/realtime?model=assistant", headers={
+                "Authorization": "Bearer " + gateway["token"]})
+            return bool(connection.getresponse().status == 426)  # it asks for a WebSocket
+        except (OSError, http.client.HTTPException) as e:
+            why = "the AI gateway cannot be reached (%s)" % e.__class__.__name__
+            raise _assistant_error("gateway_unreachable", why)
+        finally:
+            connection.close()
+
+    def _open(self) -> None:
+        gateway = self._glasses._gateway
+        if not gateway:
+            return self.end("no_gateway")
+        threading.Thread(target=self._read, args=(gateway,), name="glasses-conversation", daemon=True).start()
+
+    def _read(self, gateway: Dict[str, str]) -> None:
+        """Opens the conversation and passes its events on, until it is lost."""
+        code = 1006
+        try:
+            url = "ws" + gateway["url"][len("http"):] + "/realtime?model=assistant&rate=%d" % _VOICE_RATE
+            socket = _WebSocket(url, "Authorization: Bearer %s\r\n" % gateway["token"])
+            self._glasses._receive(self, {"type": "opened", "socket": socket})  # type: ignore[arg-type]
+            while True:
+                message = socket.receive()
+                if message is None:
+                    code = socket.close_code
+                    break
+                self._glasses._receive(self, json.loads(message))  # type: ignore[arg-type]
+        except (OSError, ValueError):
+            pass  # the connection broke
+        if code not in _FINAL:
+            self._stopped.wait(_REOPEN_AFTER)
+        self._glasses._receive(self, {"type": "lost", "code": code})  # type: ignore[arg-type]
+
+    def _forget(self) -> None:
+        """Drops what belongs to a connection that was lost."""
+        self.is_answering = self._is_behind = False
+        self._calls = []
+        updates, self._updates = self._updates, []
+        for then in updates:
+            then()
+        for spoken in self._spoken:
+            if not spoken.complete:
+                self._complete(spoken)
+
+    def _send(self, event: Dict[str, Any]) -> None:
+        if not self._socket:
+            return
+        try:
+            self._socket.send(_json("the event", event))
+            self._is_behind = True
+        except OSError:
+            pass  # the reader notices
+
+    def _update(self, session: Dict[str, Any], then: Callable[[], Any]) -> None:
+        self._updates.append(then)
+        self._send({"type": "session.update", "event_id": "update", "session": dict(session, type="realtime")})
+
+    def _configure(self, socket: _WebSocket) -> None:
+        self._socket = socket
+        tools = [dict(tool._described()["function"], type="function") for tool in self._tools]
+        self._update({"instructions": self._instructions, "tools": tools, "audio": {"input": {"transcription": {}}}},
+                     lambda: None)
+
+    def _hear(self, event: Event) -> None:
+        append = {"type": "input_audio_buffer.append", "audio": base64.b64encode(event.data or b"").decode()}
+        if event.payload.get("transcript"):
+            append["transcript"] = event.payload["transcript"]
+        self._send(append)
+
+    def _handle(self, event: Dict[str, Any]) -> None:
+        type = event["type"]
+        if type == "opened":
+            self._configure(event["socket"])
+        elif type == "lost":
+            self._socket = None
+            self._forget()
+            if event["code"] in _FINAL:
+                self.end(_FINAL[event["code"]])
+            elif not self._reason:
+                self._open()
+        elif type == "session.updated" or type == "error" and event["error"].get("event_id") == "update":
+            if self._updates:
+                self._updates.pop(0)()
+        elif type == "error":
+            self.is_answering = False
+        elif type == "input_audio_buffer.speech_started":
+            self._interrupt()
+        elif type == "conversation.item.input_audio_transcription.completed":
+            if self._on_heard:
+                self._on_heard(event["transcript"])
+        else:
+            self._handle_response(type, event)
+
+    def _handle_response(self, type: str, event: Dict[str, Any]) -> None:
+        if type == "response.created":
+            self.is_answering, self._said = True, ""
+        elif type == "response.output_audio_transcript.delta":
+            self._said += event["delta"]
+            if self._on_said:
+                self._on_said(self._said)
+        elif type == "response.output_audio.delta":
+            self._speak(event["item_id"], base64.b64decode(event["delta"]))
+        elif type == "response.output_audio.done":
+            for spoken in self._spoken:
+                if spoken.item == event["item_id"]:
+                    self._complete(spoken)
+        elif type == "response.function_call_arguments.done":
+            self._calls.append({"id": event["call_id"], "function": {"name": event["name"],
+                                                                     "arguments": event["arguments"]}})
+        elif type == "response.done":
+            self._respond(event["response"]["status"])
+
+    def _respond(self, status: str) -> None:
+        """Runs the tools that a response called, and asks for the next response."""
+        self.is_answering = False
+        calls, self._calls = self._calls, []
+        if status != "completed" or not calls:
+            return
+        for call in calls:
+            output = self._glasses._use(call, self._tools)["content"]
+            self._send({"type": "conversation.item.create",
+                        "item": {"type": "function_call_output", "call_id": call["id"], "output": output}})
+        self._send({"type": "response.create"})
+
+    def _speak(self, item: str, sound: bytes) -> None:
+        spoken = next((u for u in self._spoken if u.item == item), None)
+        if not spoken:
+            spoken = _Utterance(item)
+            self._spoken.append(spoken)
+        spoken.waiting += [sound[at:at + _CHUNK] for at in range(0, len(sound), _CHUNK)]
+        self._play()
+
+    def _play(self) -> None:
+        """Sends the sound of the first answer; the others wait until it was played."""
+        if not self._spoken:
+            return
+        spoken = self._spoken[0]
+        if not spoken.playback:
+            spoken.playback = self._glasses._command_unwaited("playback.start", {"sampleRate": _VOICE_RATE},
+                                                              lambda: self._next(spoken))
+        waiting, spoken.waiting = spoken.waiting, []
+        for chunk in waiting:
+            self._glasses._link.send_bytes("playback.chunk", {"playback": spoken.playback}, chunk)
+        if spoken.complete:
+            self._finish()
+
+    def _complete(self, spoken: _Utterance) -> None:
+        spoken.complete = True
+        if spoken is self._spoken[0] and spoken.playback:
+            self._finish()
+
+    def _finish(self) -> None:
+        try:
+            self._glasses._command_unwaited("playback.end", {}, lambda: None)
+        except GlassesError:
+            pass  # the session is over
+
+    def _next(self, spoken: _Utterance) -> None:
+        """Goes on after an answer that was played or refused."""
+        if self._spoken and self._spoken[0] is spoken:
+            self._spoken.pop(0)
+            self._play()
+
+    def _played(self, event: Event) -> None:
+        ended = event.payload
+        if ended["state"] == "started" or not self._spoken or self._spoken[0].playback != ended["id"]:
+            return
+        spoken = self._spoken[0]
+        if ended["state"] == "stopped" and ended.get("reason"):
+            self._cut(spoken, ended["playedMs"])
+        self._next(spoken)
+
+    def _interrupt(self) -> None:
+        """Stops the sound and tells the model how much of it was heard."""
+        spoken, self._spoken = self._spoken, []
+        if not spoken or not spoken[0].playback:
+            return
+        self._cut(spoken[0], self._try("playback.flush").get("playedMs", 0))
+        for other in spoken[1:]:
+            self._send({"type": "conversation.item.delete", "item_id": other.item})
+
+    def _cut(self, spoken: _Utterance, played_ms: int) -> None:
+        """Truncates an answer to what was heard. The interface does not accept 0."""
+        if played_ms > 0:
+            self._send({"type": "conversation.item.truncate", "item_id": spoken.item, "content_index": 0,
+                        "audio_end_ms": played_ms})
+
+    def _answer_text(self, event: Event) -> None:
+        """Answers a transcript with ask and say."""
+        self._glasses.stop_asking()
+        self._try("speech.stop")
+        if not event.payload.get("final"):
+            return
+        text = event.payload["text"]
+        if self._on_heard:
+            self._on_heard(text)
+        try:
+            answer = self._glasses.ask(self._messages + [{"role": "user", "content": text}],
+                                       system=self._instructions or None, tools=self._tools, on_text=self._on_said)
+            self._messages = answer.messages
+            self._try("speech.say", {"text": answer.text[:2000]})
+        except GlassesError as e:
+            if e is self._glasses._ended:
+                raise
+            if e.code in ("no_credit", "cap_reached", "credit_locked", "invalid_key"):
+                self.end(e.code)
+#: end

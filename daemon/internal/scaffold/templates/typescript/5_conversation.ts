@@ -1,0 +1,293 @@
+
+//: if assistant
+/** What a Conversation needs of Glasses. */
+interface ConversationHost {
+  command(type: string, payload?: object): Promise<Answer>;
+  /** Sends a command without waiting for its result; returns its id. refused is called if the glasses refuse it. */
+  start(type: string, payload: object, refused: () => void): string;
+  sendBytes(type: string, payload: object, bytes: Uint8Array): void;
+  on(type: string, handler: Handler): () => void;
+  ask(messages: AssistantMessage[], options: AssistantOptions): Promise<AssistantAnswer>;
+  stopAsking(): void;
+  use(call: AssistantToolCall, tools: AssistantTool[]): Promise<AssistantMessage>;
+  work(task: Task): Promise<void>;
+  gateway(): Gateway | undefined;
+}
+
+/** An answer that is being spoken, or waits for the one before it. */
+interface Utterance {
+  item: string;
+  playback?: string; // the id of its playback.start
+  waiting: Uint8Array[]; // sound before that
+  complete: boolean;
+}
+
+const voiceRate = 16_000; // samples a second
+const chunkBytes = voiceRate / 10 * 2; // 100 ms
+const reopenAfter = 1000; // ms until a lost conversation is opened again
+const final = new Set([4401, 4402, 4403, 4410]); // close codes that another attempt would not change
+
+/** Conversation is one call of converse. */
+class Conversation {
+  /** Whether the gateway was sent something that it may not have reacted to. */
+  isBehind = false;
+  /** Whether the gateway owes an answer. */
+  isAnswering = false;
+  #host: ConversationHost;
+  #options: ConversationOptions;
+  #socket?: WebSocket | undefined;
+  #spoken: Utterance[] = [];
+  #calls: AssistantToolCall[] = []; // of the response in progress
+  #said = "";
+  #updates: (() => void)[] = []; // what to do when the gateway answers each session.update
+  #off: (() => void)[] = [];
+  #over!: (reason: string) => void;
+  #ended: Promise<string>;
+  #isOver = false;
+
+  constructor(host: ConversationHost, options: ConversationOptions) {
+    this.#host = host;
+    this.#options = options;
+    this.#ended = new Promise((resolve) => (this.#over = resolve));
+  }
+
+  /** run holds the conversation until end. */
+  async run(): Promise<ConversationEnd> {
+    const mode = (await this.#hasRealtime()) ? "realtime" : "text";
+    if (mode === "realtime") this.#open();
+    const listen = () => (mode === "realtime" ? this.#host.command("audio.start", { sampleRate: voiceRate })
+      : this.#host.command("transcription.start", {})).then(() => {}, () => {}); // a later state may allow it
+    this.#off.push(this.#host.on("audio.chunk", (chunk) => this.#hear(chunk)));
+    this.#off.push(this.#host.on("playback", ({ payload }) => this.#played(payload)));
+    if (mode === "text") this.#listenForText();
+    for (const type of ["hinge", "call", "link", "permission", "disabled", "device", "connection"]) {
+      this.#off.push(this.#host.on(type, listen));
+    }
+    await this.#host.work(listen);
+    const reason = await this.#ended;
+    for (const off of this.#off) off();
+    this.#socket?.close(1000);
+    await this.#host.command(mode === "realtime" ? "audio.stop" : "transcription.stop").catch(() => {});
+    if (this.#spoken[0]?.playback) await this.#host.command("playback.flush").catch(() => {});
+    return { reason, mode };
+  }
+
+  end(reason: string): void {
+    this.#isOver = true;
+    this.#forget();
+    this.#over(reason);
+  }
+
+  /** catchUp waits until the gateway has handled everything that it was sent. */
+  async catchUp(): Promise<void> {
+    if (this.#socket?.readyState !== WebSocket.OPEN) {
+      this.isBehind = false;
+      return;
+    }
+    const answered = new Promise<void>((resolve) => this.#update({}, resolve));
+    this.isBehind = false;
+    await answered;
+  }
+
+  #update(session: object, then: () => void): void {
+    this.#updates.push(then);
+    this.#send({ type: "session.update", event_id: "update", session: { type: "realtime", ...session } });
+  }
+
+  async #hasRealtime(): Promise<boolean> {
+    const gateway = this.#host.gateway();
+    if (!gateway) throw assistantError("no_gateway", "this session has no AI gateway");
+    try {
+      const { status } = await fetch(`${gateway.url}/realtime?model=assistant`, {
+        headers: { Authorization: `Bearer ${gateway.token}` }, redirect: "error", credentials: "omit", cache: "no-store",
+      });
+      return status === 426; // it asks for a WebSocket
+    } catch {
+      throw assistantError("gateway_unreachable", "the AI gateway cannot be reached");
+    }
+  }
+
+  #open(): void {
+    const gateway = this.#host.gateway();
+    if (this.#isOver || !gateway) return this.end("no_gateway");
+    const socket = new WebSocket(`${gateway.url.replace(/^http/, "ws")}/realtime?model=assistant&rate=${voiceRate}`,
+      ["realtime", `openai-insecure-api-key.${gateway.token}`]);
+    this.#socket = socket;
+    socket.onopen = () => this.#configure();
+    socket.onmessage = ({ data }) => void this.#host.work(() => this.#take(JSON.parse(data)));
+    const lost = (code: number) => {
+      socket.onclose = socket.onerror = socket.onmessage = null;
+      this.#socket = undefined;
+      this.#forget();
+      if (this.#isOver) return;
+      if (final.has(code)) this.end({ 4402: "no_credit", 4403: "session_limit" }[code] ?? "closed");
+      else setTimeout(() => !this.#isOver && this.#open(), reopenAfter);
+    };
+    socket.onclose = ({ code }) => lost(code);
+    socket.onerror = () => lost(1006);
+  }
+
+  /** forget drops what belongs to a connection that was lost. */
+  #forget(): void {
+    this.isAnswering = this.isBehind = false;
+    this.#calls = [];
+    for (const then of this.#updates.splice(0)) then();
+    for (const u of this.#spoken) if (!u.complete) this.#complete(u);
+  }
+
+  #send(event: object): void {
+    if (this.#socket?.readyState !== WebSocket.OPEN) return;
+    this.#socket.send(JSON.stringify(event));
+    this.isBehind = true;
+  }
+
+  #configure(): void {
+    const { instructions, tools = [] } = this.#options;
+    this.#update({
+      instructions,
+      tools: tools.map(({ name, description, parameters = { type: "object", properties: {} } }) => ({
+        type: "function", name, description, parameters,
+      })),
+      audio: { input: { transcription: {} } },
+    }, () => {});
+  }
+
+  #hear({ bytes, payload }: GlassesEvent): void {
+    if (!bytes) return;
+    let text = "";
+    for (const byte of bytes) text += String.fromCharCode(byte);
+    this.#send({ type: "input_audio_buffer.append", audio: btoa(text), transcript: payload.transcript });
+  }
+
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  async #take(event: any): Promise<void> {
+    switch (event.type) {
+      case "session.updated":
+        this.#updates.shift()?.();
+        break;
+      case "input_audio_buffer.speech_started":
+        await this.#interrupt();
+        break;
+      case "conversation.item.input_audio_transcription.completed":
+        await this.#options.onHeard?.(event.transcript);
+        break;
+      case "response.created":
+        this.isAnswering = true;
+        this.#said = "";
+        break;
+      case "response.output_audio_transcript.delta":
+        this.#said += event.delta;
+        await this.#options.onSaid?.(this.#said);
+        break;
+      case "response.output_audio.delta":
+        this.#speak(event.item_id, Uint8Array.from(atob(event.delta), (c) => c.charCodeAt(0)));
+        break;
+      case "response.output_audio.done": {
+        const spoken = this.#spoken.find(({ item }) => item === event.item_id);
+        if (spoken) this.#complete(spoken);
+        break;
+      }
+      case "response.function_call_arguments.done":
+        this.#calls.push({ id: event.call_id, type: "function", function: { name: event.name, arguments: event.arguments } });
+        break;
+      case "response.done":
+        await this.#respond(event.response.status);
+        break;
+      case "error":
+        this.isAnswering = false;
+        if (event.error.event_id === "update") this.#updates.shift()?.();
+    }
+  }
+
+  /** respond runs the tools that a response called, and asks for the next response. */
+  async #respond(status: string): Promise<void> {
+    this.isAnswering = false;
+    const calls = this.#calls.splice(0);
+    if (status !== "completed" || calls.length === 0) return;
+    for (const call of calls) {
+      const { content } = await this.#host.use(call, this.#options.tools ?? []);
+      this.#send({ type: "conversation.item.create", item: { type: "function_call_output", call_id: call.id, output: content } });
+    }
+    this.#send({ type: "response.create" });
+  }
+
+  #speak(item: string, sound: Uint8Array): void {
+    let spoken = this.#spoken.find((u) => u.item === item);
+    if (!spoken) this.#spoken.push(spoken = { item, waiting: [], complete: false });
+    for (let at = 0; at < sound.length; at += chunkBytes) spoken.waiting.push(sound.subarray(at, at + chunkBytes));
+    this.#play();
+  }
+
+  /** play sends the sound of the first answer; the others wait until it was played. */
+  #play(): void {
+    const spoken = this.#spoken[0];
+    if (!spoken) return;
+    spoken.playback ??= this.#host.start("playback.start", { sampleRate: voiceRate }, () => this.#next(spoken));
+    for (const chunk of spoken.waiting.splice(0)) {
+      this.#host.sendBytes("playback.chunk", { playback: spoken.playback }, chunk);
+    }
+    if (spoken.complete) this.#finish();
+  }
+
+  #complete(spoken: Utterance): void {
+    spoken.complete = true;
+    if (spoken === this.#spoken[0] && spoken.playback) this.#finish();
+  }
+
+  #finish(): void {
+    this.#host.start("playback.end", {}, () => {});
+  }
+
+  /** next goes on after an answer that was played or refused. */
+  #next(spoken: Utterance): void {
+    if (this.#spoken[0] !== spoken) return;
+    this.#spoken.shift();
+    this.#play();
+  }
+
+  /** played goes on with the next answer once one was played or the glasses stopped it. */
+  async #played({ id, state, playedMs, reason }: { id: string; state: string; playedMs: number; reason?: string }): Promise<void> {
+    const spoken = this.#spoken[0];
+    if (state === "started" || !spoken || spoken.playback !== id) return;
+    if (state === "stopped" && reason) this.#cut(spoken, playedMs);
+    this.#next(spoken);
+  }
+
+  /** interrupt stops the sound and tells the model how much of it was heard. */
+  async #interrupt(): Promise<void> {
+    const [spoken, ...others] = this.#spoken.splice(0);
+    if (!spoken?.playback) return;
+    const heard = await this.#host.command("playback.flush").then(({ result }) => result.playedMs as number, () => 0);
+    this.#cut(spoken, heard);
+    for (const { item } of others) this.#send({ type: "conversation.item.delete", item_id: item });
+  }
+
+  /** cut truncates an answer to what was heard. The interface does not accept 0. */
+  #cut({ item }: Utterance, playedMs: number): void {
+    if (playedMs > 0) {
+      this.#send({ type: "conversation.item.truncate", item_id: item, content_index: 0, audio_end_ms: playedMs });
+    }
+  }
+
+  /** listenForText answers transcripts with ask and say. */
+  #listenForText(): void {
+    const { instructions, tools, onHeard, onSaid } = this.#options;
+    const messages: AssistantMessage[] = [];
+    this.#off.push(this.#host.on("transcript", async ({ payload: { text, final: isFinal } }) => {
+      this.#host.stopAsking();
+      await this.#host.command("speech.stop").catch(() => {});
+      if (!isFinal) return;
+      await onHeard?.(text);
+      try {
+        const answer = await this.#host.ask([...messages, { role: "user", content: text }],
+          { ...(instructions && { system: instructions }), ...(tools && { tools }), ...(onSaid && { onText: onSaid }) });
+        messages.splice(0, messages.length, ...answer.messages);
+        await this.#host.command("speech.say", { text: answer.text.slice(0, 2000) }).catch(() => {});
+      } catch (e) {
+        if (!(e instanceof GlassesError)) throw e;
+        if (["no_credit", "cap_reached", "credit_locked", "invalid_key"].includes(e.code)) this.end(e.code);
+      }
+    }));
+  }
+}
+//: end

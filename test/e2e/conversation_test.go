@@ -1,0 +1,155 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/glasses/media"
+)
+
+// talkingApps hold a conversation with a tool, and log what the assistant says.
+var talkingApps = map[string]string{
+	"talk.ts": `
+import { connect } from "./service/glasses.js";
+const glasses = await connect({ app: { name: "talk" } });
+glasses.on("battery", () => glasses.stopConversing());
+const end = await glasses.converse({
+  instructions: "Be brief.",
+  tools: [{ name: "add_item", description: "Adds an item.", run: ({ item }) => ({ added: item }) }],
+  onSaid: (text) => glasses.log("com.example.said", { text }),
+});
+glasses.log("com.example.ended", end);
+for await (const _ of glasses.events());
+`,
+	"talk.py": `
+from service import glasses as service
+glasses = service.connect("talk")
+glasses.on("battery", lambda event: glasses.stop_conversing())
+end = glasses.converse(
+    instructions="Be brief.",
+    tools=[service.AssistantTool("add_item", "Adds an item.", lambda given: {"added": given["item"]})],
+    on_said=lambda text: glasses.log("com.example.said", {"text": text}))
+glasses.log("com.example.ended", {"reason": end.reason, "mode": end.mode})
+glasses.run()
+`}
+
+// speechWAV is sound like speech, ms long, and silence after it.
+func speechWAV(ms int) []byte {
+	const rate = 16000
+	var pcm bytes.Buffer
+	for i := range rate * ms / 1000 {
+		_ = binary.Write(&pcm, binary.LittleEndian, 3*media.Tone(int64(i), rate, 300))
+	}
+	pcm.Write(make([]byte, 2*rate)) // a second
+	var wav bytes.Buffer
+	wav.WriteString("RIFF")
+	_ = binary.Write(&wav, binary.LittleEndian, uint32(36+pcm.Len()))
+	wav.WriteString("WAVEfmt ")
+	_ = binary.Write(&wav, binary.LittleEndian, []uint32{16})
+	_ = binary.Write(&wav, binary.LittleEndian, []uint16{1, 1})
+	_ = binary.Write(&wav, binary.LittleEndian, []uint32{rate, 2 * rate})
+	_ = binary.Write(&wav, binary.LittleEndian, []uint16{2, 16})
+	wav.WriteString("data")
+	_ = binary.Write(&wav, binary.LittleEndian, uint32(pcm.Len()))
+	wav.Write(pcm.Bytes())
+	return wav.Bytes()
+}
+
+// An app holds a spoken conversation with a script in virtual time: it calls a tool, is interrupted, and the truncation
+// equals what was played.
+func TestConversation_WithScript(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	needAgent(t)
+	a := startAgent(w, "modern", false)
+	defer func() { a.t = t }()
+	for _, language := range []string{"typescript", "python"} {
+		t.Run(language, func(t *testing.T) {
+			a.t = t
+			dir := exampleInto(t, a, language, "assistant")
+			app := []string{nodeTool(t, "node/bin/node"), filepath.Join(dir, "talk.ts")}
+			if language == "python" {
+				app = []string{program(t, "python3"), "-B", filepath.Join(dir, "talk.py")}
+			}
+			writeInto(t, app[len(app)-1], talkingApps[filepath.Base(app[len(app)-1])])
+			converse(t, w, a, app, dir)
+		})
+	}
+}
+
+func converse(t *testing.T, w *world, a *agent, app []string, dir string) {
+	t.Helper()
+	script, sound := filepath.Join(dir, "script.json"), filepath.Join(dir, "speech.wav")
+	writeInto(t, script, `{"rules":[{"when":{"toolResult":"add_item"},"reply":{"text":"`+strings.Repeat("Done it. ", 20)+`"}},
+		{"when":{"always":true},"reply":{"toolCall":{"name":"add_item","arguments":{"item":"milk"}},"delayMs":400}}]}`)
+	if err := os.WriteFile(sound, speechWAV(700), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := a.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "virtual", "deviceModel": "system_audio",
+		"assistantScript": script})
+	startApp(t, w, app, s)
+	// sees waits for an event and returns its payload, with its time as at.
+	sees := func(typ string, payload map[string]any) map[string]any {
+		t.Helper()
+		wait := map[string]any{"type": typ, "timeoutSeconds": 20}
+		if payload != nil {
+			wait["payload"] = payload
+		}
+		row := a.call("waitForEvent", wait)
+		event, _ := row.Structured["event"].(map[string]any)
+		if row.Structured["status"] != "found" || event == nil {
+			t.Fatalf("wait for event %s %v: %v", typ, payload, row.Structured)
+		}
+		got, _ := event["payload"].(map[string]any)
+		got["at"] = event["at"]
+		return got
+	}
+	advance := func(ms int) {
+		t.Helper()
+		if moved := a.call("advanceTime", map[string]any{"ms": ms}); moved.IsError || moved.Structured["settled"] != true {
+			t.Errorf("advanceTime: got %v, want settled", moved.Structured)
+		}
+	}
+	sees("audio.start", nil)
+	sees("assistant.started", nil)
+	hear := func() {
+		t.Helper()
+		if got := a.call("injectSensor", map[string]any{"microphoneFile": sound}); got.IsError {
+			t.Fatalf("injectSensor: %v", got.Structured)
+		}
+	}
+	hear()
+	advance(3000)
+	if heard := sees("assistant.heard", nil); heard["audioMs"] != 1200.0 { // with half a second of silence
+		t.Errorf("assistant.heard: got %v, want 1200 ms", heard)
+	}
+	sees("assistant.tool_called", map[string]any{"name": "add_item", "arguments": map[string]any{"item": "milk"}})
+	started := sees("playback", map[string]any{"state": "started"})
+	if at := started["at"]; at != 1600.0 { // 400 ms after the turn
+		t.Errorf("playback started at %v, want 1600", at)
+	}
+	if said := sees("assistant.said", nil); said["audioMs"] != 10_800.0 {
+		t.Errorf("assistant.said: got %v, want 10800 ms", said)
+	}
+	hear()
+	advance(200)
+	stopped := sees("playback", map[string]any{"state": "stopped"})
+	cut := sees("assistant.interrupted", nil)
+	if at, _ := stopped["at"].(float64); at > 3150 || cut["playedMs"] != at-1600 || cut["playedMs"] != stopped["playedMs"] {
+		t.Errorf("playback stopped: %v, interrupted: %v; want the same, at most 150 ms after the wearer spoke at 3000",
+			stopped, cut)
+	}
+	if got := a.call("injectSensor", map[string]any{"state": map[string]any{
+		"battery": map[string]any{"level": 50, "charging": false}}}); got.IsError {
+		t.Fatalf("injectSensor: %v", got.Structured)
+	}
+	if ended := sees("com.example.ended", nil); ended["reason"] != "stopped" || ended["mode"] != "realtime" {
+		t.Errorf("ended %v, want stopped and realtime", ended)
+	}
+}
