@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -229,17 +230,31 @@ func (c *Conversation) Serve(app *websocket.Conn) {
 	total := time.AfterFunc(c.model.voice.session, func() { c.cut(errSession) })
 	defer total.Stop()
 	var others sync.WaitGroup
-	others.Go(c.ping)
-	others.Go(c.fromApp)
+	others.Go(func() { c.recovered(c.ping) })
+	others.Go(func() { c.recovered(c.fromApp) })
 	err := c.app.Write(websocket.Text, c.created)
-	for err == nil {
-		err = c.fromProvider()
-	}
+	c.recovered(func() {
+		for err == nil {
+			err = c.fromProvider()
+		}
+	})
 	cause := c.endTurn(err)
 	c.cut(cause)
 	code, reason := closing(cause)
 	app.SendClose(code, reason)
 	others.Wait()
+	app.Drop()
+}
+
+// recovered calls f. A panic ends only this conversation, as in a net/http handler.
+func (c *Conversation) recovered(f func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.s.Log.Error("panicked in a conversation", "panic", p, "stack", string(debug.Stack()))
+			c.cut(errPanicked)
+		}
+	}()
+	f()
 }
 
 // closing returns the code and reason with which the app's connection is closed.
@@ -256,6 +271,8 @@ func closing(cause error) (websocket.Status, string) {
 		return closeOver, cause.Error()
 	case errors.Is(cause, errStopped):
 		return closeRestart, "the server is restarting: connect again"
+	case errors.Is(cause, errPanicked):
+		return closeProvider, "the gateway failed: connect again"
 	case errors.Is(cause, errTooBig):
 		return closeTooLarge, cause.Error()
 	case errors.Is(cause, errUnasked), errors.Is(cause, errHalfOpen), errors.Is(cause, errLimits):
@@ -294,7 +311,6 @@ func (c *Conversation) ping() {
 
 // fromApp reads the app's events until it leaves.
 func (c *Conversation) fromApp() {
-	defer c.app.Drop()
 	for {
 		kind, err := c.app.Next()
 		var data []byte

@@ -382,3 +382,19 @@ func TestConversation_Limit(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A panic while an answer is requested ends only that conversation, and the next one works.
+func TestConversation_SurvivesPanic(t *testing.T) {
+	w := newWorld(t, credit.USD, talkLimits)
+	a := w.talk(t, llmtest.Good, time.Minute)
+	a.until("session.created")
+	w.purse.panics.Store(true)
+	a.send(askText, askAnswer)
+	if _, code, reason := a.closed(); code != closeProvider || !strings.Contains(reason, "gateway failed") {
+		t.Errorf("closed with %d %q, want %d and the failure of the gateway", code, reason, closeProvider)
+	}
+	w.purse.panics.Store(false)
+	b := w.talk(t, llmtest.Good, time.Minute)
+	b.send(askText, askAnswer)
+	b.until("response.done")
+}

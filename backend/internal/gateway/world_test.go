@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -28,6 +29,7 @@ type memoryPurse struct {
 	renew   error
 	capped  error         // the error of holds that the balance covers
 	settled chan struct{} // receives one value per counted call
+	panics  atomic.Bool   // whether Hold panics
 }
 
 func newPurse(posted credit.Amount) *memoryPurse {
@@ -38,6 +40,9 @@ func newPurse(posted credit.Amount) *memoryPurse {
 func (p *memoryPurse) Hold(ctx context.Context, r credit.HoldRequest) (credit.Hold, error) {
 	if err := ctx.Err(); err != nil {
 		return credit.Hold{}, err
+	}
+	if p.panics.Load() {
+		panic("the ledger has a bug")
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
