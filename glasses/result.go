@@ -75,7 +75,7 @@ func (f Finding) Message() string {
 const (
 	FindingClipped      = "clipped"       // a text or an image is never completely on the panel
 	FindingCut          = "cut"           // a target is never completely on the panel
-	FindingBrokenWord   = "broken_word"   // a word on a button is broken
+	FindingBrokenWord   = "broken_word"   // a word in a button's label is split across lines
 	FindingUnreachable  = "unreachable"   // the inputs of the model cannot move the focus to a target
 	FindingMissingGlyph = "missing_glyph" // no font has a character of a text, so the wearer sees a box
 )

@@ -124,5 +124,6 @@ func siteHost(id string) string {
 	return "service-" + hex.EncodeToString(sum[:siteHostBytes]) + ".localhost"
 }
 
-// siteHostBytes is enough to distinguish the instances on one machine.
+// siteHostBytes is the number of hash bytes in an instance's host name, enough to distinguish the instances on one
+// machine.
 const siteHostBytes = 4

@@ -79,7 +79,7 @@ type rebuilder struct {
 	shows     map[string]show
 }
 
-// show is a change of the panel that succeeded.
+// show is a successful change to the panel.
 type show struct {
 	isLate bool // if true, the change happened at its result, otherwise at its request
 	tree   *glasses.Node

@@ -36,7 +36,8 @@ func ControlFrame(typ, id string, at int64, payload json.RawMessage, media []byt
 	return Text(data), err
 }
 
-// Controls holds the callers that wait for the results of control frames. T is the type of a result for its caller.
+// Controls tracks pending control frames by ID and delivers each result to the caller that waits for it. T is the type
+// of a result.
 type Controls[T any] struct {
 	mu      sync.Mutex
 	answers map[string]chan T // nil until there is one

@@ -100,7 +100,8 @@ func endHold(ctx context.Context, tx *sql.Tx, in Settlement) (endedHold, error) 
 		WHERE id = $1 AND state IN ('open', 'expired') RETURNING `+endedHoldColumns, in.HoldID, charge)
 }
 
-// transfersOf books the cost of a call: the account pays the charge, and the operator the rest.
+// transfersOf returns the statements that book the cost of a call. The account pays the charge, and the operator the
+// rest.
 func transfersOf(h endedHold, in Settlement, book string) []db.Statement {
 	cost := int64(in.Charge)
 	switch {

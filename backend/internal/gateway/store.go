@@ -14,7 +14,7 @@ import (
 // Store stores the settings of projects for the gateway, and their local servers. Every method is atomic.
 type Store struct{ *db.DB }
 
-// NewStore returns a store in d.
+// NewStore returns a Store backed by d.
 func NewStore(d *db.DB) *Store { return &Store{d} }
 
 // KeySource returns how a project pays for its model calls.

@@ -167,7 +167,7 @@ func (w *Watcher) note(e fsnotify.Event) {
 	}
 	if info, err := os.Lstat(e.Name); err == nil && info.IsDir() {
 		if e.Has(fsnotify.Create) {
-			_ = w.add(e.Name, w.change) // if this fails, the folder has been deleted again
+			_ = w.add(e.Name, w.change) // fails if the folder has already been deleted, which is harmless
 		}
 		return
 	}

@@ -19,7 +19,7 @@ import (
 // fs.ErrNotExist or fs.ErrExist.
 type Error struct {
 	Op, Path string
-	Code     string // CodeUnavailable, or one of internal/clientio
+	Code     string // problem.CodeClientFilesUnavailable, or a code of internal/clientio
 	Message  string
 }
 

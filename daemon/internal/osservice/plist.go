@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
-// plistSign is part of every agent that install wrote.
+// plistSign marks a launchd property list as written by `servicectl service install`.
 const plistSign = "<!-- Written by servicectl service install"
 
 //go:embed templates/agent.plist

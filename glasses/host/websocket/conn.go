@@ -37,7 +37,7 @@ type Conn struct {
 	in     *[largeBuffer]byte // nil while there is little to read
 	ahead  []byte             // the unread part of in, or of first
 	frame  header             // of the current frame; its size is the number of remaining bytes
-	offset int                // of the remaining bytes within the frame, for its mask
+	offset int                // position of the next byte within the 4-byte mask
 	kind   Kind               // kind of the current message; 0 between messages
 	isWarm bool               // the last frame was part of a message
 	warmBy time.Time          // the read deadline set by More; zero if there is none

@@ -25,7 +25,7 @@ type Status int
 // Statuses that this package sends. Callers of Close may use others.
 const (
 	statusProtocol Status = 1002
-	statusNone     Status = 1005 // the peer sent no status; never sent
+	statusNone     Status = 1005 // reported if a close frame contains no status; never sent
 	statusInvalid  Status = 1007 // the reason of a close is not UTF-8
 )
 

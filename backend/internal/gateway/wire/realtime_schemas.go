@@ -55,7 +55,7 @@ func limited(r rule) rule {
 	}
 }
 
-// omitted checks a value and omits it.
+// omitted returns a rule that checks a value but leaves it out of the output.
 func omitted(r rule) rule {
 	return func(d *decoder, path string, v jsontext.Value) error {
 		before := len(d.out)
