@@ -148,6 +148,8 @@ func (t *talk) handle(e clientEvent) bool {
 			return true
 		}
 		return t.answer(e.Response.Most)
+	case "conversation.item.delete": // it has no items
+		t.fail(e, "invalid_value")
 	case "response.cancel":
 		if t.open != nil {
 			t.done("cancelled")

@@ -64,6 +64,7 @@ type Conversation struct {
 
 	mu      sync.Mutex
 	turn    *turn       // the answer in progress, or nil
+	latest  *turn       // the answer that began last, or nil
 	due     bool        // an answer to speech is due after that
 	unpaid  *time.Timer // nil unless an answer was refused for lack of credit
 	commits int         // commits of the app that the provider has not confirmed

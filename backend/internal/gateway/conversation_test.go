@@ -321,6 +321,7 @@ func TestConversation_Ends(t *testing.T) {
 			a := w.talk(t, llmtest.WaitsInside, c.session)
 			a.send(askText, askAnswer)
 			a.until("response.output_text.delta")
+			held := w.purse.held()
 			if c.during != nil {
 				c.during(w, a)
 			}
@@ -330,6 +331,9 @@ func TestConversation_Ends(t *testing.T) {
 			row, charged, holds := w.purse.last()
 			if holds != 0 || !row.Estimated || (charged == 0) != c.carried {
 				t.Errorf("charged %v for %+v, %d holds left", charged, row, holds)
+			}
+			if byApp := c.code == closeInvalidKey || c.code == closeTooLarge; byApp && charged != held {
+				t.Errorf("charged %v, want the whole hold %v, because the app ended the answer", charged, held)
 			}
 		})
 	}
@@ -344,6 +348,35 @@ func TestConversation_AppLeaves(t *testing.T) {
 	_ = a.conn.CloseNow()
 	if row, charged, holds := w.purse.last(); charged != textTurn || row.Outcome != "cancelled" || row.Estimated || holds != 0 {
 		t.Errorf("charged %v for %+v, %d holds left", charged, row, holds)
+	}
+}
+
+// The failure of another event with the same ID does not release the hold of an answer.
+func TestConversation_RepeatedEventID(t *testing.T) {
+	w := newWorld(t, credit.USD, talkLimits)
+	a := w.talk(t, llmtest.Good, time.Minute)
+	a.send(`{"type":"conversation.item.delete","item_id":"nope","event_id":"mine"}`, askText,
+		`{"type":"response.create","event_id":"mine","response":{"instructions":"Be brief."}}`)
+	a.until("error invalid_value")
+	a.until("response.done")
+	if row, charged, holds := w.purse.last(); charged != textTurn || row.Outcome != "ok" || holds != 0 {
+		t.Errorf("charged %v for %+v, %d holds left", charged, row, holds)
+	}
+}
+
+// An answer that the provider refuses ends, and the error has the ID that the app chose.
+func TestConversation_RefusedAnswerHasItsEventID(t *testing.T) {
+	for _, ask := range []string{`{"type":"response.create","event_id":"mine"}`,
+		`{"type":"response.create","event_id":"mine","response":{"instructions":"Be brief."}}`} {
+		w := newWorld(t, credit.USD, talkLimits)
+		a := w.talk(t, llmtest.RefusesAnswer, time.Minute)
+		for range 2 { // the second shows that the first has ended
+			a.send(ask)
+			_, event := a.until("error invalid_value")
+			if detail, _ := event["error"].(map[string]any); detail["event_id"] != "mine" {
+				t.Errorf("%s: got %v, want the ID of the event", ask, detail)
+			}
+		}
 	}
 }
 

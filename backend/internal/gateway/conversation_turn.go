@@ -1,14 +1,17 @@
 package gateway
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	ws "github.com/coder/websocket"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/gateway/wire"
@@ -19,7 +22,8 @@ import (
 // turn is one answer in a conversation.
 type turn struct {
 	*call
-	event    string // event_id of its response.create
+	event    string // event_id of its response.create, which the gateway chose
+	asked    string // event_id that the app chose, or ""
 	response string // the provider's ID, once known
 	added    int64  // bound on the input added since the previous answer, in tokens
 	seen     wire.RealtimeUsage
@@ -55,7 +59,7 @@ func (c *Conversation) clientEvent(data []byte) []byte {
 // begin holds the maximum price of an answer and requests it. It returns the error event for the app, or nil. The
 // caller must hold mu.
 func (c *Conversation) begin(e wire.ClientEvent) []byte {
-	t := &turn{added: c.added + e.Tokens, event: e.ID, call: &call{s: c.s, who: c.who, model: c.model, own: c.own,
+	t := &turn{added: c.added + e.Tokens, asked: e.ID, event: "turn_" + rand.Text(), call: &call{s: c.s, who: c.who, model: c.model, own: c.own,
 		key: c.key, started: c.s.Now()}}
 	if err := t.reserveAnswer(c.ctx, c.rules); err != nil {
 		refusal := refusalOf(err)
@@ -66,14 +70,31 @@ func (c *Conversation) begin(e wire.ClientEvent) []byte {
 		c.unpaid.Stop()
 		c.unpaid = nil
 	}
-	if t.event == "" {
-		t.event = "turn_" + rand.Text()
-		e.Body = append(e.Body[:len(e.Body)-1:len(e.Body)-1], `,"event_id":"`+t.event+`"}`...)
+	// An app could give another event the same ID, whose failure would then end this answer.
+	body := bytes.Replace(e.Body, eventID(e.ID), eventID(t.event), 1)
+	if e.ID == "" || bytes.Equal(body, e.Body) {
+		body = slices.Concat(e.Body[:len(e.Body)-1], []byte(","), eventID(t.event), []byte("}"))
 	}
 	c.s.keep(t.call, c.cut)
-	c.turn, c.added = t, 0
-	_ = c.send(e.Body)
+	c.turn, c.latest, c.added = t, t, 0
+	_ = c.send(body)
 	return nil
+}
+
+// eventID returns the member of a JSON object with an event's ID.
+func eventID(id string) []byte {
+	quoted, _ := jsontext.AppendQuote([]byte(`"event_id":`), id)
+	return quoted
+}
+
+// appEvent returns an error event of the provider with the ID that the app knows.
+func (c *Conversation) appEvent(data []byte, e wire.ServerEvent) []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.latest == nil || c.latest.asked == "" || e.Event != c.latest.event {
+		return data
+	}
+	return bytes.Replace(data, eventID(e.Event), eventID(c.latest.asked), 1)
 }
 
 // reserveAnswer holds the maximum price of an answer.
@@ -114,8 +135,11 @@ func (c *Conversation) fromProvider() error {
 		return err
 	}
 	if forward {
-		if e.Type == wire.EventSessionUpdated {
+		switch e.Type {
+		case wire.EventSessionUpdated:
 			data = wire.NameModel(data, c.model.ID)
+		case wire.EventError:
+			data = c.appEvent(data, e)
 		}
 		if err := c.app.Write(websocket.Text, c.redact(data)); err != nil {
 			c.app.Drop() // fromApp ends the conversation
@@ -175,7 +199,7 @@ func (c *Conversation) serverEvent(e wire.ServerEvent) (forward bool, err error)
 
 // failed handles an error event of the provider, which may refuse the answer in progress. The caller must hold mu.
 func (c *Conversation) failed(e wire.ServerEvent) error {
-	if e.Event == wire.BeginEvent {
+	if e.Event == wire.BeginEvent && c.ours > 0 {
 		c.s.Log.Error("provider refused the limits of a realtime session", "model", c.model.ID, "code", e.Code)
 		return errLimits
 	}
@@ -240,7 +264,11 @@ func (t *turn) settle(ctx context.Context, r result, u wire.RealtimeUsage) {
 	row.TextIn, row.TextCached, row.TextOut = u.TextIn, u.TextCached, u.TextOut
 	row.AudioIn, row.AudioCached, row.AudioOut = u.AudioIn, u.AudioCached, u.AudioOut
 	row.Estimated = r.estimated
-	t.book(ctx, credit.Amount(t.model.voice.prices.Of(u)), row, r)
+	charge := credit.Amount(t.model.voice.prices.Of(u))
+	if r.wholeHold {
+		charge = max(charge, t.held)
+	}
+	t.book(ctx, charge, row, r)
 }
 
 // respond requests the answer to speech that has ended, unless another is in progress. It returns the error event for
@@ -270,6 +298,8 @@ func (c *Conversation) endTurn(err error) error {
 	if t := c.turn; t != nil {
 		c.turn = nil
 		r := result{outcome: outcomeFailed, estimated: true, carried: isCut(cause)}
+		// The app must not save money by ending the conversation before the provider reports the usage.
+		r.wholeHold = errors.Is(cause, errLeft) || errors.Is(cause, errTooBig) || errors.Is(cause, errRevoked)
 		if errors.Is(cause, errLeft) {
 			r.outcome = outcomeCancelled
 		}

@@ -65,6 +65,16 @@ func (p *memoryPurse) Hold(ctx context.Context, r credit.HoldRequest) (credit.Ho
 	return credit.Hold{ID: id, Amount: r.Amount}, nil
 }
 
+// held returns the sum of the open holds.
+func (p *memoryPurse) held() (sum credit.Amount) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, h := range p.holds {
+		sum += h
+	}
+	return sum
+}
+
 func (p *memoryPurse) Renew(_ context.Context, id string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
