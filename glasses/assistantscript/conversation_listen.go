@@ -113,7 +113,7 @@ func (c *Conversation) commitSpeech() {
 		Content: []part{{Type: "input_audio", Transcript: heard}}}
 	ms := l.pending * 1000 / l.rate
 	c.o.Log(glasses.RowAssistantHeard, glasses.AssistantHeard{Text: heard, AudioMs: ms})
-	l.clear()
+	*l = listener{rate: l.rate, samples: l.samples, rest: l.rest}
 	var previous any
 	if n := len(c.items); n > 0 {
 		previous = c.items[n-1].ID

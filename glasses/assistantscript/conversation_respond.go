@@ -154,12 +154,12 @@ func (c *Conversation) speakPart(r *response) bool {
 	}
 	end = min(end, r.voice.ms())
 	for r.sentMs < end {
-		for len(r.words) > 0 && r.saidEnd <= r.sentMs {
+		next := min(r.sentMs+deltaMs, end)
+		for len(r.words) > 0 && r.saidEnd < next {
 			c.send("response.output_audio_transcript.delta", r.place(fields{"delta": r.words[0]}))
 			r.saidEnd += msPerCharacter * int64(utf8.RuneCountInString(r.words[0]))
 			r.words = r.words[1:]
 		}
-		next := min(r.sentMs+deltaMs, end)
 		c.send("response.output_audio.delta", r.place(fields{"delta": r.voice.pcm(r.sentMs, next)}))
 		r.sentMs = next
 	}

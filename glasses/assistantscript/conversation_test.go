@@ -3,6 +3,7 @@ package assistantscript
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -165,6 +166,41 @@ func TestConversation_HearsAndSpeaks(t *testing.T) {
 	}
 	if got := k.send(`{"type":"conversation.item.truncate","item_id":"item_x","content_index":0,"audio_end_ms":1}`); got != "error" {
 		t.Fatalf("truncating an unknown item: %s", got)
+	}
+}
+
+// The last word may begin within the last delta of the sound.
+func TestConversation_SaysEveryWord(t *testing.T) {
+	for _, text := range []string{"I have 2", "a b", "a", "one two three four"} {
+		k := newTalk(t, `{"when":{"always":true},"reply":{"text":"`+text+`"}}`)
+		k.send(userTurn, "Tell me")
+		k.send(`{"type":"response.create"}`)
+		said := ""
+		for _, e := range k.events {
+			if e["type"] == "response.output_audio_transcript.delta" {
+				said += e["delta"].(string)
+			}
+		}
+		if done := k.find("response.output_audio_transcript.done")["transcript"]; said != text || done != text {
+			t.Errorf("said %q, transcript %q, want %q", said, done, text)
+		}
+	}
+}
+
+// One event of the app may contain several turns.
+func TestConversation_HearsTwoTurnsInOneEvent(t *testing.T) {
+	k := newTalk(t, helloRule+`,{"when":{"always":true},"reply":{"text":"Yes"}}`)
+	k.send(`{"type":"session.update","session":{"output_modalities":["text"]}}`)
+	var pcm []byte
+	for range 2 {
+		for i := range 3200 {
+			pcm = binary.LittleEndian.AppendUint16(pcm, uint16(3*media.Tone(int64(i), 16000, 300)))
+		}
+		pcm = append(pcm, make([]byte, 2*9600)...) // 600 ms of silence
+	}
+	got := k.send(`{"type":"input_audio_buffer.append","audio":%q}`, base64.StdEncoding.EncodeToString(pcm))
+	if n := strings.Count(got, "input_audio_buffer.committed"); n != 2 {
+		t.Errorf("%d turns, want 2: %s", n, got)
 	}
 }
 
