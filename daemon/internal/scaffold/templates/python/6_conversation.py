@@ -5,7 +5,9 @@
 _VOICE_RATE = 16000  # samples a second
 _CHUNK = _VOICE_RATE // 10 * 2  # bytes of 100 ms
 _REOPEN_AFTER = 1.0  # seconds until a lost conversation is opened again
-_FINAL = {4401: "closed", 4402: "no_credit", 4403: "session_limit", 4410: "closed"}  # another attempt would not help
+_MAX_ATTEMPTS = 30  # to open it without success
+# The reasons of close codes that another attempt would not change.
+_FINAL = {4400: "refused", 4401: "closed", 4402: "no_credit", 4408: "session_limit", 4410: "closed"}
 
 
 class ConversationEnd:
@@ -25,6 +27,7 @@ class _Utterance:
         self.playback = ""  # the id of its playback.start
         self.waiting = []  # type: List[bytes]  # sound before that
         self.complete = False
+        self.ended = False  # playback.end was sent
 
 
 class _Conversation:
@@ -47,6 +50,8 @@ class _Conversation:
         self._reason = ""
         self._messages = []  # type: List[Dict[str, Any]]  # in the mode text
         self._stopped = threading.Event()
+        self._attempts = 0
+        self._handling = False  # an event, perhaps in the app's own code
 
     def run(self) -> ConversationEnd:
         glasses = self._glasses
@@ -64,7 +69,15 @@ class _Conversation:
             while not self._reason:
                 glasses._until(lambda: self._events or self._reason)
                 if self._events:
-                    self._handle(self._events.popleft())
+                    self._handling = True
+                    try:
+                        self._handle(self._events.popleft())
+                    finally:
+                        self._handling = False
+        except GlassesError as e:
+            if e is glasses._ended and e.code == "closed":
+                return ConversationEnd("closed", mode)
+            raise
         finally:
             for off in offs:
                 off()
@@ -85,7 +98,7 @@ class _Conversation:
 
     def catch_up(self, barrier: str) -> bool:
         """Answers a barrier later if the gateway may still react to what it was sent; reports whether that is so."""
-        if not self._is_behind or not self._socket:
+        if not self._is_behind or not self._socket or self._handling:  # a tool may itself wait for the session's clock
             return False
         self._barriers.append(barrier)
         self._update({}, self._answer_barriers)
@@ -132,6 +145,10 @@ class _Conversation:
         gateway = self._glasses._gateway
         if not gateway:
             return self.end("no_gateway")
+        self._attempts += 1
+        if self._attempts > _MAX_ATTEMPTS:
+            return self.end("gateway_unreachable")
+        self.is_answering = True  # virtual time waits for the first session.updated
         threading.Thread(target=self._read, args=(gateway,), name="glasses-conversation", daemon=True).start()
 
     def _read(self, gateway: Dict[str, str]) -> None:
@@ -140,6 +157,8 @@ class _Conversation:
         try:
             url = "ws" + gateway["url"][len("http"):] + "/realtime?model=assistant&rate=%d" % _VOICE_RATE
             socket = _WebSocket(url, "Authorization: Bearer %s\r\n" % gateway["token"])
+            if self._stopped.is_set():
+                return socket.close()
             self._glasses._receive(self, {"type": "opened", "socket": socket})  # type: ignore[arg-type]
             while True:
                 message = socket.receive()
@@ -180,8 +199,11 @@ class _Conversation:
     def _configure(self, socket: _WebSocket) -> None:
         self._socket = socket
         tools = [dict(tool._described()["function"], type="function") for tool in self._tools]
-        self._update({"instructions": self._instructions, "tools": tools, "audio": {"input": {"transcription": {}}}},
-                     lambda: None)
+        self._update({"instructions": self._instructions, "tools": tools}, self._begin)
+        self._update({"audio": {"input": {"transcription": {}}}}, lambda: None)  # by itself: a gateway may refuse it
+
+    def _begin(self) -> None:
+        self._attempts, self.is_answering = 0, False
 
     def _hear(self, event: Event) -> None:
         append = {"type": "input_audio_buffer.append", "audio": base64.b64encode(event.data or b"").decode()}
@@ -264,14 +286,17 @@ class _Conversation:
         for chunk in waiting:
             self._glasses._link.send_bytes("playback.chunk", {"playback": spoken.playback}, chunk)
         if spoken.complete:
-            self._finish()
+            self._finish(spoken)
 
     def _complete(self, spoken: _Utterance) -> None:
         spoken.complete = True
         if spoken is self._spoken[0] and spoken.playback:
-            self._finish()
+            self._finish(spoken)
 
-    def _finish(self) -> None:
+    def _finish(self, spoken: _Utterance) -> None:
+        if spoken.ended:
+            return
+        spoken.ended = True
         try:
             self._glasses._command_unwaited("playback.end", {}, lambda: None)
         except GlassesError:
@@ -302,8 +327,10 @@ class _Conversation:
             self._send({"type": "conversation.item.delete", "item_id": other.item})
 
     def _cut(self, spoken: _Utterance, played_ms: int) -> None:
-        """Truncates an answer to what was heard. The interface does not accept 0."""
-        if played_ms > 0:
+        """Truncates an answer to what was heard, or deletes it if that is nothing."""
+        if played_ms == 0:
+            self._send({"type": "conversation.item.delete", "item_id": spoken.item})
+        else:
             self._send({"type": "conversation.item.truncate", "item_id": spoken.item, "content_index": 0,
                         "audio_end_ms": played_ms})
 

@@ -69,6 +69,7 @@ export class Glasses {
   #gateway?: Gateway;
   #asking = new Set<AbortController>();
   #conversation: Conversation | undefined;
+  #refusals = new Map<string, () => void>(); // by the id of a command that nothing waits for
   //: end
 
   /** Use connect. */
@@ -250,8 +251,8 @@ export class Glasses {
   /**
    * Speaks with the wearer until stopConversing: the model hears the microphone and answers with sound, which stops when
    * the wearer speaks again. Its tools run here, as for ask. Without a realtime model it uses transcripts, ask and say
-   * instead. Use neither startAudio nor startTranscription meanwhile. It continues by itself after a lost connection, a
-   * phone call or folded glasses, but the model then has forgotten what was said. Errors: those of ask.
+   * instead. Use neither startAudio nor startTranscription meanwhile. It continues by itself after a phone call, folded
+   * glasses or a lost connection; after a lost connection the model has forgotten what was said. It fails like ask.
    */
   async converse(options: ConversationOptions = {}): Promise<ConversationEnd> {
     if (this.#ended) throw this.#ended;
@@ -260,7 +261,7 @@ export class Glasses {
       command: (type, payload) => this.command(type, payload),
       start: (type, payload, refused) => {
         const id = this.#link.send(type, payload);
-        this.#waiting.set(id, { resolve() {}, reject: refused });
+        this.#refusals.set(id, refused);
         return id;
       },
       sendBytes: (type, payload, bytes) => this.#link.sendBytes(type, payload, bytes),
@@ -486,6 +487,10 @@ export class Glasses {
   #answer(frame: Frame): void {
     const timer = this.#timers.get(frame.id);
     if (timer) return this.#tick(timer, frame);
+    //: if assistant
+    const refused = this.#refusals.get(frame.id);
+    if (this.#refusals.delete(frame.id) && frame.payload.error) refused!();
+    //: end
     const waiting = this.#waiting.get(frame.id);
     if (!waiting) return; // a replay of a result that was already received
     this.#waiting.delete(frame.id);

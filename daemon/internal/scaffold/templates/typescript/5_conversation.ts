@@ -20,12 +20,17 @@ interface Utterance {
   playback?: string; // the id of its playback.start
   waiting: Uint8Array[]; // sound before that
   complete: boolean;
+  ended: boolean; // playback.end was sent
 }
 
 const voiceRate = 16_000; // samples a second
 const chunkBytes = voiceRate / 10 * 2; // 100 ms
 const reopenAfter = 1000; // ms until a lost conversation is opened again
-const final = new Set([4401, 4402, 4403, 4410]); // close codes that another attempt would not change
+const maxAttempts = 30; // to open it without success
+/** Reasons of close codes that another attempt would not change. */
+const final: Record<number, string> = {
+  4400: "refused", 4401: "closed", 4402: "no_credit", 4408: "session_limit", 4410: "closed",
+};
 
 /** Conversation is one call of converse. */
 class Conversation {
@@ -44,6 +49,7 @@ class Conversation {
   #over!: (reason: string) => void;
   #ended: Promise<string>;
   #isOver = false;
+  #attempts = 0;
 
   constructor(host: ConversationHost, options: ConversationOptions) {
     this.#host = host;
@@ -74,8 +80,8 @@ class Conversation {
 
   end(reason: string): void {
     this.#isOver = true;
-    this.#forget();
     this.#over(reason);
+    this.#forget();
   }
 
   /** catchUp waits until the gateway has handled everything that it was sent. */
@@ -110,6 +116,8 @@ class Conversation {
   #open(): void {
     const gateway = this.#host.gateway();
     if (this.#isOver || !gateway) return this.end("no_gateway");
+    if (++this.#attempts > maxAttempts) return this.end("gateway_unreachable");
+    this.isAnswering = true; // virtual time waits for the first session.updated
     const socket = new WebSocket(`${gateway.url.replace(/^http/, "ws")}/realtime?model=assistant&rate=${voiceRate}`,
       ["realtime", `openai-insecure-api-key.${gateway.token}`]);
     this.#socket = socket;
@@ -120,7 +128,7 @@ class Conversation {
       this.#socket = undefined;
       this.#forget();
       if (this.#isOver) return;
-      if (final.has(code)) this.end({ 4402: "no_credit", 4403: "session_limit" }[code] ?? "closed");
+      if (final[code]) this.end(final[code]);
       else setTimeout(() => !this.#isOver && this.#open(), reopenAfter);
     };
     socket.onclose = ({ code }) => lost(code);
@@ -148,8 +156,11 @@ class Conversation {
       tools: tools.map(({ name, description, parameters = { type: "object", properties: {} } }) => ({
         type: "function", name, description, parameters,
       })),
-      audio: { input: { transcription: {} } },
-    }, () => {});
+    }, () => {
+      this.#attempts = 0;
+      this.isAnswering = false;
+    });
+    this.#update({ audio: { input: { transcription: {} } } }, () => {}); // by itself: a gateway may refuse it
   }
 
   #hear({ bytes, payload }: GlassesEvent): void {
@@ -213,7 +224,7 @@ class Conversation {
 
   #speak(item: string, sound: Uint8Array): void {
     let spoken = this.#spoken.find((u) => u.item === item);
-    if (!spoken) this.#spoken.push(spoken = { item, waiting: [], complete: false });
+    if (!spoken) this.#spoken.push(spoken = { item, waiting: [], complete: false, ended: false });
     for (let at = 0; at < sound.length; at += chunkBytes) spoken.waiting.push(sound.subarray(at, at + chunkBytes));
     this.#play();
   }
@@ -221,20 +232,22 @@ class Conversation {
   /** play sends the sound of the first answer; the others wait until it was played. */
   #play(): void {
     const spoken = this.#spoken[0];
-    if (!spoken) return;
+    if (!spoken || this.#isOver) return;
     spoken.playback ??= this.#host.start("playback.start", { sampleRate: voiceRate }, () => this.#next(spoken));
     for (const chunk of spoken.waiting.splice(0)) {
       this.#host.sendBytes("playback.chunk", { playback: spoken.playback }, chunk);
     }
-    if (spoken.complete) this.#finish();
+    if (spoken.complete) this.#finish(spoken);
   }
 
   #complete(spoken: Utterance): void {
     spoken.complete = true;
-    if (spoken === this.#spoken[0] && spoken.playback) this.#finish();
+    if (spoken === this.#spoken[0] && spoken.playback) this.#finish(spoken);
   }
 
-  #finish(): void {
+  #finish(spoken: Utterance): void {
+    if (spoken.ended || this.#isOver) return;
+    spoken.ended = true;
     this.#host.start("playback.end", {}, () => {});
   }
 
@@ -262,11 +275,10 @@ class Conversation {
     for (const { item } of others) this.#send({ type: "conversation.item.delete", item_id: item });
   }
 
-  /** cut truncates an answer to what was heard. The interface does not accept 0. */
+  /** cut truncates an answer to what was heard, or deletes it if that is nothing. */
   #cut({ item }: Utterance, playedMs: number): void {
-    if (playedMs > 0) {
-      this.#send({ type: "conversation.item.truncate", item_id: item, content_index: 0, audio_end_ms: playedMs });
-    }
+    if (playedMs === 0) this.#send({ type: "conversation.item.delete", item_id: item });
+    else this.#send({ type: "conversation.item.truncate", item_id: item, content_index: 0, audio_end_ms: playedMs });
   }
 
   /** listenForText answers transcripts with ask and say. */
