@@ -6,9 +6,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/service-dev/service/glasses/media"
 )
@@ -21,9 +23,13 @@ const glasses = await connect({ app: { name: "talk" } });
 glasses.on("battery", () => glasses.stopConversing());
 const end = await glasses.converse({
   instructions: "Be brief.",
-  tools: [{ name: "add_item", description: "Adds an item.", run: ({ item }) => ({ added: item }) }],
+  tools: [{ name: "add_item", description: "Adds an item.", run: async ({ item }) => {
+    await glasses.sleep(200);
+    return { added: item };
+  } }],
   onSaid: (text) => glasses.log("com.example.said", { text }),
 });
+if (end.reason === "closed") process.exit(0);
 glasses.log("com.example.ended", end);
 for await (const _ of glasses.events());
 `,
@@ -31,10 +37,17 @@ for await (const _ of glasses.events());
 from service import glasses as service
 glasses = service.connect("talk")
 glasses.on("battery", lambda event: glasses.stop_conversing())
+
+def add_item(given):
+    glasses.sleep(200)
+    return {"added": given["item"]}
+
 end = glasses.converse(
     instructions="Be brief.",
-    tools=[service.AssistantTool("add_item", "Adds an item.", lambda given: {"added": given["item"]})],
+    tools=[service.AssistantTool("add_item", "Adds an item.", add_item)],
     on_said=lambda text: glasses.log("com.example.said", {"text": text}))
+if end.reason == "closed":
+    raise SystemExit(0)
 glasses.log("com.example.ended", {"reason": end.reason, "mode": end.mode})
 glasses.run()
 `}
@@ -78,12 +91,14 @@ func TestConversation_WithScript(t *testing.T) {
 				app = []string{program(t, "python3"), "-B", filepath.Join(dir, "talk.py")}
 			}
 			writeInto(t, app[len(app)-1], talkingApps[filepath.Base(app[len(app)-1])])
-			converse(t, w, a, app, dir)
+			converse(t, w, a, app, dir, true)
+			converse(t, w, a, app, dir, false)
 		})
 	}
 }
 
-func converse(t *testing.T, w *world, a *agent, app []string, dir string) {
+// converse runs an app. At the end it stops the conversation, or closes the session during an answer.
+func converse(t *testing.T, w *world, a *agent, app []string, dir string, stop bool) {
 	t.Helper()
 	script, sound := filepath.Join(dir, "script.json"), filepath.Join(dir, "speech.wav")
 	writeInto(t, script, `{"rules":[{"when":{"toolResult":"add_item"},"reply":{"text":"`+strings.Repeat("Done it. ", 20)+`"}},
@@ -93,7 +108,7 @@ func converse(t *testing.T, w *world, a *agent, app []string, dir string) {
 	}
 	s := a.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "virtual", "deviceModel": "system_audio",
 		"assistantScript": script})
-	startApp(t, w, app, s)
+	cmd := startApp(t, w, app, s)
 	// sees waits for an event and returns its payload, with its time as at.
 	sees := func(typ string, payload map[string]any) map[string]any {
 		t.Helper()
@@ -125,15 +140,20 @@ func converse(t *testing.T, w *world, a *agent, app []string, dir string) {
 		}
 	}
 	hear()
-	advance(3000)
+	advance(2000)
 	if heard := sees("assistant.heard", nil); heard["audioMs"] != 1200.0 { // with half a second of silence
 		t.Errorf("assistant.heard: got %v, want 1200 ms", heard)
 	}
 	sees("assistant.tool_called", map[string]any{"name": "add_item", "arguments": map[string]any{"item": "milk"}})
 	started := sees("playback", map[string]any{"state": "started"})
-	if at := started["at"]; at != 1600.0 { // 400 ms after the turn
-		t.Errorf("playback started at %v, want 1600", at)
+	if at := started["at"]; at != 1800.0 { // the script takes 400 ms after the turn, and the tool 200 ms
+		t.Errorf("playback started at %v, want 1800", at)
 	}
+	if !stop {
+		closeDuringAnswer(t, a, s, cmd)
+		return
+	}
+	advance(1000)
 	if said := sees("assistant.said", nil); said["audioMs"] != 10_800.0 {
 		t.Errorf("assistant.said: got %v, want 10800 ms", said)
 	}
@@ -141,7 +161,7 @@ func converse(t *testing.T, w *world, a *agent, app []string, dir string) {
 	advance(200)
 	stopped := sees("playback", map[string]any{"state": "stopped"})
 	cut := sees("assistant.interrupted", nil)
-	if at, _ := stopped["at"].(float64); at > 3150 || cut["playedMs"] != at-1600 || cut["playedMs"] != stopped["playedMs"] {
+	if at, _ := stopped["at"].(float64); at > 3150 || cut["playedMs"] != at-1800 || cut["playedMs"] != stopped["playedMs"] {
 		t.Errorf("playback stopped: %v, interrupted: %v; want the same, at most 150 ms after the wearer spoke at 3000",
 			stopped, cut)
 	}
@@ -151,5 +171,23 @@ func converse(t *testing.T, w *world, a *agent, app []string, dir string) {
 	}
 	if ended := sees("com.example.ended", nil); ended["reason"] != "stopped" || ended["mode"] != "realtime" {
 		t.Errorf("ended %v, want stopped and realtime", ended)
+	}
+}
+
+// closeDuringAnswer closes the session while the script still sends its answer. The app must then exit by itself.
+func closeDuringAnswer(t *testing.T, a *agent, s toolResult, cmd *exec.Cmd) {
+	t.Helper()
+	if got := a.call("closeSession", map[string]any{"sessionId": s.str(t, "sessionId")}); got.IsError {
+		t.Fatalf("closeSession: %v", got.Structured)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("the app ended with %v, want the reason closed", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("converse did not return after the session was closed")
 	}
 }

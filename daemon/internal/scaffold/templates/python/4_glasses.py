@@ -447,6 +447,10 @@ class Glasses:
         while not there():
             if self._work():
                 continue
+            #: if assistant
+            if self._conversation:
+                self._conversation.waits()
+            #: end
             with self._changed:
                 while not self._inbox:
                     if self._ended:

@@ -74,6 +74,9 @@ class _Conversation:
                         self._handle(self._events.popleft())
                     finally:
                         self._handling = False
+            self._try("audio.stop" if mode == "realtime" else "transcription.stop")
+            if self._spoken and self._spoken[0].playback:
+                self._try("playback.flush")
         except GlassesError as e:
             if e is glasses._ended and e.code == "closed":
                 return ConversationEnd("closed", mode)
@@ -84,9 +87,6 @@ class _Conversation:
             self._stopped.set()
             if self._socket:
                 self._socket.close()
-        self._try("audio.stop" if mode == "realtime" else "transcription.stop")
-        if self._spoken and self._spoken[0].playback:
-            self._try("playback.flush")
         return ConversationEnd(self._reason, mode)
 
     def end(self, reason: str) -> None:
@@ -104,6 +104,11 @@ class _Conversation:
         self._update({}, self._answer_barriers)
         self._is_behind = False
         return True
+
+    def waits(self) -> None:
+        """Answers the deferred barriers if the app's own code, such as a tool, now waits for the glasses."""
+        if self._handling and self._barriers:
+            self._answer_barriers()
 
     def _answer_barriers(self) -> None:
         barriers, self._barriers = self._barriers, []
