@@ -116,6 +116,7 @@ const sentences = {
   transcript: spoken,
   transcription: running,
   speech: (p) => `${cut(p.state)}, ${cut(p.id)}`,
+  playback: (p) => `sound ${cut(p.state)}${p.state === "started" ? "" : ` after ${number(p.playedMs)} ms`}${and(p.reason, ": ")}`,
   motion,
   battery,
   wear: (p) => (p.worn ? "put on" : "taken off"),
@@ -131,6 +132,7 @@ const sentences = {
 
   media,
   "audio.chunk": (p) => `sound at ${number(p.sampleRate)} Hz`,
+  "playback.chunk": (p) => `sound of ${cut(p.playback)}`,
   "video.frame": (p) => `picture, ${number(p.width)} × ${number(p.height)}`,
   "stream.counted": (p) => `${cut(p.type)}: ${count(number(p.frames), "frame")}, ${size(number(p.bytes))}`,
 
@@ -139,6 +141,11 @@ const sentences = {
   "glasses.attached": () => "glasses are connected",
   "glasses.detached": () => "glasses are no longer connected",
   "session.closed": () => "the session has ended",
+  "assistant.started": (p) => `a conversation with ${cut(p.model)} begins`,
+  "assistant.heard": (p) => (p.text ? quote(p.text) : `${number(p.audioMs)} ms of sound`),
+  "assistant.said": (p) => `${quote(p.text)} after ${number(p.afterMs)} ms`,
+  "assistant.interrupted": (p) => `interrupted after ${number(p.playedMs)} of ${number(p.audioMs)} ms`,
+  "assistant.ended": (p) => `the conversation has ended: ${cut(p.reason)}`,
   "assistant.tool_called": (p) => `${cut(p.name)}(${p.arguments ? cut(p.arguments) : ""})`,
 
   hello: (p) => `${named(p.app)} attaches`,
