@@ -85,7 +85,7 @@ func (c creditChange) amount() (credit.Amount, error) {
 		err = credit.ErrBadAmount
 	}
 	if err != nil {
-		return 0, fmt.Errorf("invalid amount: %w; use the form 5.00", err)
+		return 0, fmt.Errorf("invalid amount: %w; write it like 5.00", err)
 	}
 	return amount, nil
 }

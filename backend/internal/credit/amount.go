@@ -23,13 +23,13 @@ const decimals = 6
 func ParseAmount(text string) (Amount, error) {
 	whole, fraction, pointed := strings.Cut(text, ".")
 	if !isDigits(whole) || len(whole) > 7 || pointed && (!isDigits(fraction) || len(fraction) > decimals) {
-		return 0, fmt.Errorf("%q is %w", text, ErrBadAmount)
+		return 0, fmt.Errorf("%q: %w", text, ErrBadAmount)
 	}
 	n, err := strconv.ParseInt(whole+fraction+strings.Repeat("0", decimals-len(fraction)), 10, 64)
 	if a := Amount(n); err == nil && a <= MaxAmount {
 		return a, nil
 	}
-	return 0, fmt.Errorf("%q is %w", text, ErrBadAmount)
+	return 0, fmt.Errorf("%q: %w", text, ErrBadAmount)
 }
 
 func isDigits(s string) bool {
