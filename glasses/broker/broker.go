@@ -12,8 +12,8 @@ import (
 // PeerID identifies a connection to a session's glasses. The host assigns the numbers.
 type PeerID int64
 
-// Nobody is the PeerID for no connection.
-const Nobody PeerID = 0
+// NoPeer is the PeerID that belongs to no connection.
+const NoPeer PeerID = 0
 
 // Action is what a host must do with an Output.
 type Action int
@@ -111,7 +111,7 @@ func (b *Broker) Knows(sender string, f glasses.Frame) bool {
 	return known
 }
 
-// FromApp handles an admitted frame from an app. player is the peer that acts as the glasses, or Nobody. raw is the
+// FromApp handles an admitted frame from an app. player is the peer that acts as the glasses, or NoPeer. raw is the
 // frame as received, including fields unknown to this version. The caller must not modify raw until the command has a
 // result.
 func (b *Broker) FromApp(now time.Time, player PeerID, f glasses.Frame, raw []byte) []Output {
@@ -131,7 +131,7 @@ func (b *Broker) FromApp(now time.Time, player PeerID, f glasses.Frame, raw []by
 		return append(out, b.FailCommand(now, f.ID, glasses.CodeBusy, message)...)
 	}
 	b.add(f.ID, Command{Type: f.Type, Payload: f.Payload, Value: value, askedOf: player, raw: raw}, now)
-	if player == Nobody {
+	if player == NoPeer {
 		return append(out, b.NotConnected(now, f.ID)...)
 	}
 	return append(out, Output{Action: ToGlasses, Data: raw})
@@ -142,7 +142,7 @@ func (b *Broker) FromApp(now time.Time, player PeerID, f glasses.Frame, raw []by
 func (b *Broker) FromGlasses(now time.Time, from, player PeerID, f glasses.Frame, raw []byte) []Output {
 	cmd, isPending := b.pending[f.ID]
 	isResult := f.Type == glasses.TypeResult
-	wasAsked := isResult && isPending && (cmd.askedOf == from || cmd.askedOf == Nobody)
+	wasAsked := isResult && isPending && (cmd.askedOf == from || cmd.askedOf == NoPeer)
 	if from != player && !wasAsked {
 		return refuse(now, f.ID, errOnlooker)
 	}

@@ -61,7 +61,7 @@ func code(payload json.RawMessage) string {
 
 // step is one frame, or the time to pass before deadlines are checked.
 type step struct {
-	from   PeerID // Nobody means the app
+	from   PeerID // NoPeer means the app
 	player PeerID
 	frame  []byte
 	pass   time.Duration
@@ -159,7 +159,7 @@ func TestBroker(t *testing.T) {
 				switch {
 				case s.frame == nil:
 					out = b.ExpireCommands(now)
-				case s.from == Nobody:
+				case s.from == NoPeer:
 					out = b.FromApp(now, s.player, admitted(t, glasses.SenderApp, s.frame), s.frame)
 				default:
 					out = b.FromGlasses(now, s.from, s.player, admitted(t, glasses.SenderGlasses, s.frame), s.frame)

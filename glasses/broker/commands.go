@@ -18,7 +18,7 @@ type Command struct {
 	Value any
 
 	deadline time.Time
-	askedOf  PeerID // Nobody after a restart, when any glasses may answer
+	askedOf  PeerID // NoPeer after a restart, when any glasses may answer
 	order    int64
 	raw      []byte // nil after a restart
 }
@@ -127,7 +127,7 @@ func (b *Broker) answer(now time.Time, id string, result glasses.Result, chip st
 }
 
 // HandOver assigns the pending commands of left, which has disconnected, to next. It returns their frames in the order
-// in which the apps sent them. If left is Nobody, it hands over the commands restored from an earlier broker.
+// in which the apps sent them. If left is NoPeer, it hands over the commands restored from an earlier broker.
 func (b *Broker) HandOver(now time.Time, left, next PeerID) (frames [][]byte) {
 	ids := b.sorted(func(c Command) bool { return c.askedOf == left },
 		func(a, b Command) int { return cmp.Compare(a.order, b.order) })

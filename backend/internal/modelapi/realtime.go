@@ -25,21 +25,12 @@ func protocolToken(r *http.Request) string {
 	if r.URL.Path != "/v1"+wire.Realtime.Path() {
 		return ""
 	}
-	for _, p := range protocols(r) {
+	for _, p := range websocket.Protocols(r) {
 		if token, ok := strings.CutPrefix(p, tokenProtocol); ok {
 			return token
 		}
 	}
 	return ""
-}
-
-func protocols(r *http.Request) (list []string) {
-	for _, header := range r.Header.Values("Sec-WebSocket-Protocol") {
-		for p := range strings.SplitSeq(header, ",") {
-			list = append(list, strings.TrimSpace(p))
-		}
-	}
-	return list
 }
 
 // converse serves a realtime session. It connects to the provider first, so that a refusal has a status.
@@ -57,7 +48,7 @@ func (a *API) converse(w http.ResponseWriter, r *http.Request, who gateway.Calle
 		a.fail(w, r, err)
 		return
 	}
-	if slices.Contains(protocols(r), realtimeProtocol) {
+	if slices.Contains(websocket.Protocols(r), realtimeProtocol) {
 		w.Header().Set("Sec-WebSocket-Protocol", realtimeProtocol)
 	}
 	app, err := websocket.Accept(w, r, websocket.AnyOrigin) // the key alone authorises the call

@@ -24,21 +24,12 @@ const (
 
 // protocolToken returns the token among a request's subprotocols, or "" if there is none.
 func protocolToken(r *http.Request) string {
-	for _, p := range protocols(r) {
+	for _, p := range websocket.Protocols(r) {
 		if token, ok := strings.CutPrefix(p, tokenProtocol); ok && len(token) <= maxBearer {
 			return token
 		}
 	}
 	return ""
-}
-
-func protocols(r *http.Request) (list []string) {
-	for _, header := range r.Header.Values("Sec-WebSocket-Protocol") {
-		for p := range strings.SplitSeq(header, ",") {
-			list = append(list, strings.TrimSpace(p))
-		}
-	}
-	return list
 }
 
 // conversation is the connection of one realtime conversation.
@@ -58,7 +49,7 @@ func (s *Server) converse(rw http.ResponseWriter, r *http.Request, token string)
 		fail(rw, err)
 		return
 	}
-	for _, p := range protocols(r) {
+	for _, p := range websocket.Protocols(r) {
 		if p == realtimeProtocol {
 			rw.Header().Set("Sec-WebSocket-Protocol", realtimeProtocol)
 		}

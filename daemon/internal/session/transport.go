@@ -35,12 +35,12 @@ func newTransport() *transport {
 	return &transport{attached: make(chan struct{}), failed: make(chan struct{})}
 }
 
-// player returns the PeerID of the attached glasses, or broker.Nobody if none are attached.
+// player returns the PeerID of the attached glasses, or broker.NoPeer if none are attached.
 func (t *transport) player() broker.PeerID {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.glasses == nil {
-		return broker.Nobody
+		return broker.NoPeer
 	}
 	return player
 }
@@ -189,7 +189,7 @@ func (s *localSession) attached(g backend.Glasses, end context.CancelFunc) {
 func (s *localSession) handOver() {
 	now := s.Now()
 	s.Broker.ExtendDeadlines(now)
-	for _, frame := range s.Broker.HandOver(now, broker.Nobody, player) {
+	for _, frame := range s.Broker.HandOver(now, broker.NoPeer, player) {
 		_ = s.transport.send(host.Text(frame)) // a command that cannot be sent times out
 	}
 }
@@ -235,7 +235,7 @@ func (s *localSession) receive(ctx context.Context, g backend.Glasses) error {
 
 // link returns the link state that is sent to apps.
 func (s *localSession) link() string {
-	if s.transport.player() == broker.Nobody {
+	if s.transport.player() == broker.NoPeer {
 		return glasses.LinkDisconnected
 	}
 	return s.state.read().Snapshot.State.Link

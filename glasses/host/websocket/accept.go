@@ -41,6 +41,17 @@ func Accept(rw http.ResponseWriter, r *http.Request, origins ...string) (*Conn, 
 	return c, nil
 }
 
+// Protocols returns the subprotocols that a request offers (RFC 6455, section 4.1). To select one, set
+// Sec-WebSocket-Protocol in the response's header before Accept.
+func Protocols(r *http.Request) (list []string) {
+	for _, header := range r.Header.Values("Sec-WebSocket-Protocol") {
+		for p := range strings.SplitSeq(header, ",") {
+			list = append(list, strings.TrimSpace(p))
+		}
+	}
+	return list
+}
+
 // acceptKey returns the response to the key of a handshake.
 func acceptKey(key string) string {
 	sum := sha1.Sum([]byte(strings.TrimSpace(key) + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11")) //nolint:gosec // see above
