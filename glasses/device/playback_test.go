@@ -171,7 +171,7 @@ func TestPlayback_EndsWithTheModel(t *testing.T) {
 	}
 }
 
-// The host gets each chunk once, and is told to discard the rest.
+// The device passes each chunk to the host once, and a flush tells the host to discard the rest.
 func TestPlayback_AsksTheHost(t *testing.T) {
 	b := newBench(t, "rayban_display")
 	id := b.do(glasses.TypePlaybackStart, `{"sampleRate":16000}`)

@@ -18,7 +18,7 @@ const (
 	DoneTwice      = "done-twice"     // repeats response.done
 	DoneFirst      = "done-first"     // sends response.done before response.created
 	UnknownEvents  = "unknown-events" // sends events that do not exist
-	LateReceipt    = "late-receipt"   // reports the usage of a transcription nobody requested after its answer
+	LateReceipt    = "late-receipt"   // reports, after its answer, the usage of a transcription that was not requested
 	GoesAway       = "goes-away"      // closes with 1001 at once
 	ClosesWith4000 = "closes-4000"    // instead of an answer
 	HalfOpen       = "half-open"      // reads and sends nothing after its first event

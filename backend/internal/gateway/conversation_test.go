@@ -238,7 +238,7 @@ func TestConversation_Misbehaviour(t *testing.T) {
 	}
 }
 
-// A provider that starts answers by itself is told to stop, and the conversation ends without a charge.
+// If a provider starts an answer by itself, the gateway cancels it and ends the conversation without a charge.
 func TestConversation_AnswersUnasked(t *testing.T) {
 	w := newWorld(t, credit.USD, talkLimits)
 	a := w.talk(t, llmtest.TalksUnasked, time.Minute)

@@ -187,7 +187,7 @@ func (s *liveSession) player() broker.PeerID {
 	if c := s.active.Load(); c != nil {
 		return c.ID
 	}
-	return broker.Nobody
+	return broker.NoPeer
 }
 
 // electPlayer makes the newest page act as the glasses, and notifies the pages whose role changes. It restores the
