@@ -153,7 +153,8 @@ func next(p *player) any {
 	return -1
 }
 
-// take returns a list of {frame}, {frame, body}, {ask}, {ask, pcm}, {connect}, {write, data, response}, {drop}, {info} and {note}.
+// take returns a list of {frame}, {frame, body}, {ask}, {ask, pcm}, {connect}, {write, data, response}, {drop}, {info}
+// and {note}.
 // frame is JSON text, and body is the complete binary message. connect, write and drop are keys of links.
 func take(p *player) any {
 	list := js.Global().Get("Array").New()

@@ -59,8 +59,8 @@ func (c *Conversation) clientEvent(data []byte) []byte {
 // begin holds the maximum price of an answer and requests it. It returns the error event for the app, or nil. The
 // caller must hold mu.
 func (c *Conversation) begin(e wire.ClientEvent) []byte {
-	t := &turn{added: c.added + e.Tokens, asked: e.ID, event: "turn_" + rand.Text(), call: &call{s: c.s, who: c.who, model: c.model, own: c.own,
-		key: c.key, started: c.s.Now()}}
+	t := &turn{added: c.added + e.Tokens, asked: e.ID, event: "turn_" + rand.Text(),
+		call: &call{s: c.s, who: c.who, model: c.model, own: c.own, key: c.key, started: c.s.Now()}}
 	if err := t.reserveAnswer(c.ctx, c.rules); err != nil {
 		refusal := refusalOf(err)
 		t.recordRefusal(c.ctx, wire.Realtime, refusal)

@@ -276,7 +276,8 @@ func (s *Service) noteReceipt(m *Model, bad bool) {
 	s.bad[m.ID] = b
 }
 
-// find returns the model with this ID, which may be Assistant for a text model, and whether the project's own key pays for it.
+// find returns the model with this ID, which may be Assistant for a text model, and whether the project's own key pays
+// for it.
 func (s *Service) find(ctx context.Context, who Caller, id string) (m *Model, own bool, err error) {
 	if m, err = s.named(ctx, who, id); err != nil {
 		return nil, false, err

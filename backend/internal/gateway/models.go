@@ -17,7 +17,8 @@ type Availability struct {
 	Why string
 }
 
-// Available lists Assistant, every model in the catalogue, also for realtime sessions, and the models of servers added by the project's owner.
+// Available lists Assistant, every model in the catalogue, including those for realtime sessions, and the models of
+// servers added by the project's owner.
 func (s *Service) Available(ctx context.Context, who Caller) ([]Availability, error) {
 	list, err := s.assistants(ctx, who)
 	var keys map[string]bool
