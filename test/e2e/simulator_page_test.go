@@ -70,8 +70,9 @@ type appFrame struct {
 	body []byte
 }
 
-// newSimulated links an account, creates a session, opens its page and attaches an app.
-func newSimulated(t *testing.T, model string) *simulated {
+// newSimulated links an account, creates a session, opens its page and attaches an app. Without options, the page is in
+// the browser that tests share.
+func newSimulated(t *testing.T, model string, options ...chromedp.ExecAllocatorOption) *simulated {
 	t.Helper()
 	s := &simulated{t: t, b: startBackend(t, "")}
 	code := issueCode(t, s.b)
@@ -88,7 +89,7 @@ func newSimulated(t *testing.T, model string) *simulated {
 	s.call("POST", "/api/sessions/"+session.SessionID+"/secrets", nil, &minted)
 	s.id, s.url, s.secret = session.SessionID, session.SessionURL, minted.AppSecret
 
-	s.browser = newBrowser(t)
+	s.browser = newBrowser(t, options...)
 	run(t, s.browser, "sign in", chromedp.Navigate(s.url), chromium.Type("input[name=email]", "ada@example.org"),
 		chromium.Type("input[name=password]", password), chromedp.Submit("input[name=email]"),
 		until(`document.querySelector("#simulator")?.dataset.live === "yes"`))

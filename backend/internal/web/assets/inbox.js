@@ -3,6 +3,7 @@
 /** @typedef {import("./live.js").Frame} Frame */
 
 const maxWaiting = 100;
+const maxChunks = 601; // one more than glasses buffer, so that playback stops as soon as it starts
 
 export class Inbox {
   /**
@@ -14,6 +15,7 @@ export class Inbox {
     this.answer = answer;
     /** @type {{f: Frame, data: string | Uint8Array}[]} */
     this.waiting = [];
+    this.chunks = 0; // how many of them are chunks of sound
   }
 
   /**
@@ -24,7 +26,10 @@ export class Inbox {
   take(f, data, isBroken) {
     if (this.device.running) this.device.handle(data, keyOf(f));
     else if (isBroken) this.refuse(f);
-    else if (this.waiting.length < maxWaiting) this.waiting.push({ f, data });
+    else if (isChunk(f) ? this.chunks < maxChunks : this.waiting.length - this.chunks < maxWaiting) {
+      this.waiting.push({ f, data });
+      if (isChunk(f)) this.chunks++;
+    }
   }
 
   /** Passes the waiting frames to the device, which is now running. */
@@ -39,16 +44,20 @@ export class Inbox {
   empty() {
     const now = this.waiting;
     this.waiting = [];
+    this.chunks = 0;
     return now;
   }
 
   /** @param {Frame} f */
   refuse(f) {
-    if (!f.id) return;
+    if (!f.id || isChunk(f)) return;
     const payload = { error: { code: "platform_error", message: "the simulator page's program does not run: see the page" } };
     this.answer({ v: 1, type: "result", id: f.id, at: Date.now(), payload });
   }
 }
 
+/** Reports whether a frame is sound of the app, which gets no result. @param {Frame} f */
+const isChunk = (f) => f.type === "playback.chunk";
+
 /** The key of the row of a frame from an app, "" for a frame without a row. @param {Frame} f */
-const keyOf = (f) => (f.id && !f.type.startsWith("sim.") && f.type !== "playback.chunk" ? `request ${f.id}` : "");
+const keyOf = (f) => (f.id && !f.type.startsWith("sim.") && !isChunk(f) ? `request ${f.id}` : "");
