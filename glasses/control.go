@@ -96,11 +96,26 @@ var controlParsers = map[string]payloadParser{
 	SimAdvance:    parse[Advance],
 	SimStanding:   parse[Standing],
 	SimCamera:     noPayload,
-	SimMicrophone: noPayload,
+	SimMicrophone: parse[Microphone],
 }
 
+// Microphone is the payload of sim.microphone, beside the sound.
+type Microphone struct {
+	// Transcript is what is said in the sound, in the order in which it is said.
+	Transcript []Words `json:"transcript,omitempty"`
+}
+
+// Words is a part of what is said in a sound. The chunk of the sound in which it ends carries the text.
+type Words struct {
+	Text  string `json:"text"`
+	EndMs int64  `json:"endMs"` // since the beginning of the sound
+}
+
+// MaxSoundTranscript limits the texts of a Microphone, in bytes, because the header of a binary frame is short.
+const MaxSoundTranscript = 1000
+
 // ParseControl decodes and checks the payload of a control frame. It returns an *Input, *Transcript, *StatePatch,
-// *Motion, *Fault, *DeviceChoice, *Advance or *Standing, or nil for sim.camera and sim.microphone. On failure it
+// *Motion, *Fault, *DeviceChoice, *Advance, *Standing or *Microphone, or nil for sim.camera. On failure it
 // returns an *Error with code bad_payload, or unsupported for a type that is not a control frame.
 func ParseControl(typ string, payload []byte) (any, error) {
 	if json.Valid(payload) && TooDeep(payload) {
@@ -110,6 +125,21 @@ func ParseControl(typ string, payload []byte) (any, error) {
 }
 
 func (*Motion) check() *Error { return nil }
+
+func (m *Microphone) check() *Error {
+	last, bytes := int64(0), 0
+	for _, w := range m.Transcript {
+		if bytes += len(w.Text); w.Text == "" || !utf8.ValidString(w.Text) || bytes > MaxSoundTranscript {
+			return badPayload("transcript must have texts that are not empty and together at most %d bytes long",
+				MaxSoundTranscript)
+		}
+		if w.EndMs <= last {
+			return badPayload("transcript[].endMs must be positive and ascend")
+		}
+		last = w.EndMs
+	}
+	return nil
+}
 
 func (p *StatePatch) check() *Error {
 	if p.Battery != nil && (p.Battery.Level < 0 || p.Battery.Level > 100) {

@@ -94,6 +94,9 @@ type Media struct {
 	DurationMs int64 `json:"durationMs,omitempty"`
 	// SampleRate is in Hz, for sounds.
 	SampleRate int `json:"sampleRate,omitempty"`
+	// Transcript is what was said up to the end of an audio.chunk and not in an earlier one. Only simulated glasses know
+	// it, from sim.microphone.
+	Transcript string `json:"transcript,omitempty"`
 }
 
 // ParseResult decodes the payload of a result. On failure it returns an *Error with code bad_payload.

@@ -261,3 +261,32 @@ func TestSoundBeforeTheMicrophone(t *testing.T) {
 		t.Errorf("a broken sound: %s, want bad_payload", got)
 	}
 }
+
+func TestTranscriptOfTheMicrophonesSound(t *testing.T) {
+	b := newBench(t, "rayban_display")
+	sound := wav(8000, make([]int16, 2400)...) // 300 ms
+	b.must(glasses.SimMicrophone, `{"transcript":[{"text":"we need","endMs":100},{"text":"some","endMs":101},`+
+		`{"text":"milk","endMs":200}]}`, sound...)
+	b.must("audio.start", `{"sampleRate":16000}`)
+	b.types()
+	b.wait(300)
+	var said []string
+	for _, out := range b.out {
+		var chunk glasses.Media
+		if err := json.Unmarshal(out.Frame.Payload, &chunk); err != nil {
+			t.Fatal(err)
+		}
+		said = append(said, chunk.Transcript)
+	}
+	if want := []string{"we need", "some milk", ""}; !slices.Equal(said, want) {
+		t.Errorf("transcripts of the chunks: %q, want %q", said, want)
+	}
+	for _, transcript := range []string{
+		`[{"text":"late","endMs":301}]`, `[{"text":"","endMs":1}]`, `[{"text":"a","endMs":2},{"text":"b","endMs":2}]`,
+		`[{"text":"` + strings.Repeat("a", glasses.MaxSoundTranscript+1) + `","endMs":1}]`,
+	} {
+		if got := b.code(b.do(glasses.SimMicrophone, `{"transcript":`+transcript+`}`, sound...)); got != "bad_payload" {
+			t.Errorf("the transcript %.40s: %s, want bad_payload", transcript, got)
+		}
+	}
+}

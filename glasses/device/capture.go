@@ -129,9 +129,10 @@ func (d *Device) frame(m Material, width int) {
 	}
 }
 
-// chunk sends one piece of the audio stream.
-func (d *Device) chunk(pcm []byte, rate int) {
-	about := glasses.Media{MIME: media.MIMESound, DurationMs: int64(len(pcm)) * 1000 / int64(2*rate), SampleRate: rate}
+// chunk sends one piece of the audio stream, and what was said in it.
+func (d *Device) chunk(pcm []byte, rate int, transcript string) {
+	about := glasses.Media{MIME: media.MIMESound, DurationMs: int64(len(pcm)) * 1000 / int64(2*rate), SampleRate: rate,
+		Transcript: transcript}
 	d.putBinary(glasses.TypeAudioChunk, d.newID(), describe(about, pcm), pcm)
 }
 

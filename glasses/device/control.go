@@ -46,11 +46,10 @@ func (d *Device) change(typ string, payload, body []byte) *glasses.Error {
 		d.stand(*p)
 	case *glasses.Advance:
 		return refuse(glasses.CodeUnsupported, "this session runs in real time")
+	case *glasses.Microphone:
+		return d.putBeforeMicrophone(body, p.Transcript)
 	default:
-		if typ == glasses.SimCamera {
-			return d.putBeforeCamera(body)
-		}
-		return d.putBeforeMicrophone(body)
+		return d.putBeforeCamera(body)
 	}
 	return nil
 }
@@ -127,7 +126,7 @@ func (d *Device) become(id string) {
 	d.model = m
 	d.settleTranscription()
 	d.event(glasses.TypeDevice, glasses.DeviceChange{DeviceModel: m})
-	d.view, d.camera, d.sound = clearView(), nil, nil
+	d.view, d.camera, d.sound, d.transcript = clearView(), nil, nil, nil
 	d.dropPictures(refuse(glasses.CodePlatform, "the device model was changed"))
 	d.repaint()
 	d.hush()
@@ -166,19 +165,23 @@ func (d *Device) putBeforeCamera(body []byte) *glasses.Error {
 
 // putBeforeMicrophone sets the sound that the microphone captures once, starting now or at the next audio.start. An
 // empty body switches back to the host's microphone.
-func (d *Device) putBeforeMicrophone(body []byte) *glasses.Error {
+func (d *Device) putBeforeMicrophone(body []byte, transcript []glasses.Words) *glasses.Error {
 	if !d.model.Microphone {
 		return refuse(glasses.CodeUnsupported, d.model.ID+" has no microphone")
 	}
 	if len(body) == 0 {
-		d.sound = nil
+		d.sound, d.transcript = nil, nil
 		return nil
 	}
 	sound, err := media.ParseWAV(body)
 	if err != nil {
 		return refuse(glasses.CodeBadPayload, err.Error())
 	}
-	d.sound = sound
+	if n := len(transcript); n > 0 && transcript[n-1].EndMs > sound.Ms() {
+		return refuse(glasses.CodeBadPayload, fmt.Sprintf("the transcript ends at %d ms, but the sound at %d ms",
+			transcript[n-1].EndMs, sound.Ms()))
+	}
+	d.sound, d.transcript = sound, transcript
 	if s := d.running(glasses.StreamAudio); s != nil {
 		s.heard = 0
 	}

@@ -58,8 +58,9 @@ type Device struct {
 	played   int64     // ms of the latest playback that were played when it ended
 	// transcription is the transcription.start in effect; nil if transcription is off.
 	transcription *glasses.TranscriptionStart
-	camera        *picture     // set by sim.camera; nil for the host's camera
-	sound         *media.Sound // set by sim.microphone; nil for the host's microphone
+	camera        *picture        // set by sim.camera; nil for the host's camera
+	sound         *media.Sound    // set by sim.microphone; nil for the host's microphone
+	transcript    []glasses.Words // of sound
 }
 
 // Out is one output, either a frame or an Ask for the host.

@@ -2,6 +2,7 @@ package device
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/service-dev/service/glasses"
 )
@@ -113,14 +114,14 @@ func (d *Device) emit(s *stream) {
 	case s.name == glasses.StreamVideo && d.camera != nil:
 		d.frame(Material{Bytes: d.camera.at(s.width)}, s.width)
 	case s.name == glasses.StreamAudio && d.sound != nil:
-		d.chunk(d.sound.Chunk(s.heard, s.sampleRate), s.sampleRate)
 		s.heard++
+		d.chunk(d.sound.Chunk(s.heard-1, s.sampleRate), s.sampleRate, d.saidBetween(s.heard-1, s.heard))
 	case s.waiting:
 	case s.name == glasses.StreamVideo:
 		d.askFrame(s, Ask{Kind: AskFrame, Width: s.width}, func(m Material) { d.frame(m, s.width) })
 	case s.name == glasses.StreamAudio:
 		d.askFrame(s, Ask{Kind: AskChunk, SampleRate: s.sampleRate}, func(m Material) {
-			d.chunk(m.Bytes[:min(len(m.Bytes), maxChunk)&^1], s.sampleRate)
+			d.chunk(m.Bytes[:min(len(m.Bytes), maxChunk)&^1], s.sampleRate, "")
 		})
 	}
 }
@@ -133,4 +134,16 @@ func (d *Device) askFrame(s *stream, a Ask, send func(Material)) {
 			send(m)
 		}
 	})
+}
+
+// saidBetween returns what is said in the sound of sim.microphone and ends in these chunks.
+func (d *Device) saidBetween(first, end int) string {
+	const chunkMs = 1000 / chunksPerSecond
+	var said []string
+	for _, w := range d.transcript {
+		if int64(first)*chunkMs < w.EndMs && w.EndMs <= int64(end)*chunkMs {
+			said = append(said, w.Text)
+		}
+	}
+	return strings.Join(said, " ")
 }

@@ -61,6 +61,9 @@ func parsePCM(format, body []byte) (*Sound, error) {
 	return s, nil
 }
 
+// Ms returns the length of the sound in milliseconds.
+func (s *Sound) Ms() int64 { return int64(len(s.samples)) * 1000 / int64(s.rate) }
+
 // toneHz is the frequency of a nil Sound.
 const toneHz = 440
 

@@ -105,7 +105,8 @@ func actions() []Kind {
 		{Name: "camera", What: "The camera sees this picture (PNG or JPEG) from now on; an empty path means its own picture.",
 			Tool: "injectSensor", Argument: "cameraFile", Example: `{"camera": "milk.png"}`,
 			rules: strictjson.Rules{"": {Form: "the path of a picture"}}},
-		{Name: "microphone", What: "The microphone hears this sound (WAV) from now on; an empty path means its own sound.",
+		{Name: "microphone", What: "The microphone hears this sound (WAV) from now on; an empty path means its own " +
+			"sound. A WebVTT file of the same name (.vtt) tells what is said in it.",
 			Tool: "injectSensor", Argument: "microphoneFile", Example: `{"microphone": "hello.wav"}`,
 			rules: strictjson.Rules{"": {Form: "the path of a WAV file"}}},
 		{Name: "advance", What: "Milliseconds pass. On a session in real time the step waits that long.",

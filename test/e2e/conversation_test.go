@@ -102,10 +102,12 @@ func converse(t *testing.T, w *world, a *agent, app []string, dir string, stop b
 	t.Helper()
 	script, sound := filepath.Join(dir, "script.json"), filepath.Join(dir, "speech.wav")
 	writeInto(t, script, `{"rules":[{"when":{"toolResult":"add_item"},"reply":{"text":"`+strings.Repeat("Done it. ", 20)+`"}},
-		{"when":{"always":true},"reply":{"toolCall":{"name":"add_item","arguments":{"item":"milk"}},"delayMs":400}}]}`)
+		{"when":{"contains":"milk"},"reply":{"toolCall":{"name":"add_item","arguments":{"item":"milk"}},"delayMs":400}}]}`)
 	if err := os.WriteFile(sound, speechWAV(700), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	writeInto(t, filepath.Join(dir, "speech.vtt"),
+		"WEBVTT\n\n00:00.000 --> 00:00.400\nWe need\n\n00:00.400 --> 00:00.700\nmilk\n")
 	s := a.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "virtual", "deviceModel": "system_audio",
 		"assistantScript": script})
 	cmd := startApp(t, w, app, s)
@@ -141,8 +143,8 @@ func converse(t *testing.T, w *world, a *agent, app []string, dir string, stop b
 	}
 	hear()
 	advance(2000)
-	if heard := sees("assistant.heard", nil); heard["audioMs"] != 1200.0 { // with half a second of silence
-		t.Errorf("assistant.heard: got %v, want 1200 ms", heard)
+	if heard := sees("assistant.heard", nil); heard["audioMs"] != 1200.0 || heard["text"] != "We need milk" {
+		t.Errorf("assistant.heard: got %v, want We need milk and 1200 ms, with half a second of silence", heard)
 	}
 	sees("assistant.tool_called", map[string]any{"name": "add_item", "arguments": map[string]any{"item": "milk"}})
 	started := sees("playback", map[string]any{"state": "started"})

@@ -263,6 +263,11 @@ func (x *run) stimulate(ctx context.Context, typ string, payload any, file strin
 			return fmt.Errorf("read the step's file: %s must be a PNG or JPEG picture, or a WAV sound, as the step requires",
 				filepath.Base(file))
 		}
+		if typ == glasses.SimMicrophone {
+			if payload, err = session.Transcript(ctx, x.req.Files, file); err != nil {
+				return fmt.Errorf("read what is said in the step's sound: %w", err)
+			}
+		}
 	}
 	if err := x.fetch(ctx, 0); err != nil {
 		return err

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/scenario"
@@ -77,8 +79,14 @@ func (t injectSensor) injections(ctx context.Context, c call, args injectSensorA
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, injection{typ: f.typ, payload: struct{}{}, media: data,
-				done: fmt.Sprintf("the %s now uses %s (%d bytes)", f.part, clip(f.path), len(data))})
+			in := injection{typ: f.typ, payload: struct{}{}, media: data,
+				done: fmt.Sprintf("the %s now uses %s (%d bytes)", f.part, clip(f.path), len(data))}
+			if f.typ == glasses.SimMicrophone {
+				if in.payload, err = transcriptOf(ctx, c.who, f.path); err != nil {
+					return nil, err
+				}
+			}
+			list = append(list, in)
 		}
 	}
 	if args.State != nil {
@@ -93,6 +101,20 @@ func (t injectSensor) injections(ctx context.Context, c call, args injectSensorA
 		}
 	}
 	return list, nil
+}
+
+// transcriptOf returns the payload of sim.microphone for a sound file.
+func transcriptOf(ctx context.Context, who caller.Caller, sound string) (*glasses.Microphone, error) {
+	full, err := pathOf(who, "microphoneFile", sound)
+	if err != nil {
+		return nil, err
+	}
+	m, err := session.Transcript(ctx, clientio.FilesOf(who), full)
+	if err != nil {
+		return nil, fileError(problem.CodeFileUnreadable, err,
+			"Correct the WebVTT file beside the sound, or rename it if it does not belong to the sound.")
+	}
+	return m, nil
 }
 
 // changeOf returns the injection of a change of state or a motion.
