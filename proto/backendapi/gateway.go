@@ -8,8 +8,9 @@ const PathGatewayUsage = "/gateway/usage"
 const FieldGatewayUsage = "gatewayUsage"
 
 // GatewayUsage is the cost of a project's calls through the AI gateway. Money is in micro-dollars, times are UTC, and
-// the range consists of whole hours or days. If the grants hide the text model, ByModel and the models' Resolves are
-// null. If they hide the credentials, BySource and KeySource are null. Refused calls count only in Refused.
+// the range consists of whole hours or days. If the grants hide the text model, the models' Resolves are null, and if
+// they hide the text or the realtime model, ByModel is null. If they hide the credentials, BySource and KeySource are
+// null. Refused calls count only in Refused.
 type GatewayUsage struct {
 	Project  string            `json:"project" check:"line=200,required"`
 	Range    GatewayRange      `json:"range" check:"required"`
@@ -61,18 +62,23 @@ type GatewayCap struct {
 	ResetsAt         string `json:"resetsAt" check:"time"`
 }
 
-// GatewaySums contains totals over calls. TextIn excludes TextCached, the input tokens read from the provider's cache.
-// Estimated is the number of calls for which the provider reported no usage.
+// GatewaySums contains totals over calls. An answer in a realtime session is a call. TextIn and AudioIn exclude the
+// input tokens that the provider read from its cache, TextCached and AudioCached. Audio counts tokens of sound.
+// DurationMs is the time that the calls took. Estimated is the number of calls for which the provider reported no usage.
 type GatewaySums struct {
-	Calls      int64 `json:"calls"`
-	Failed     int64 `json:"failed"`
-	Cancelled  int64 `json:"cancelled"`
-	Refused    int64 `json:"refused"`
-	Estimated  int64 `json:"estimated"`
-	MicroUSD   int64 `json:"microUsd"`
-	TextIn     int64 `json:"textIn"`
-	TextCached int64 `json:"textCached"`
-	TextOut    int64 `json:"textOut"`
+	Calls       int64 `json:"calls"`
+	Failed      int64 `json:"failed"`
+	Cancelled   int64 `json:"cancelled"`
+	Refused     int64 `json:"refused"`
+	Estimated   int64 `json:"estimated"`
+	MicroUSD    int64 `json:"microUsd"`
+	TextIn      int64 `json:"textIn"`
+	TextCached  int64 `json:"textCached"`
+	TextOut     int64 `json:"textOut"`
+	AudioIn     int64 `json:"audioIn"`
+	AudioCached int64 `json:"audioCached"`
+	AudioOut    int64 `json:"audioOut"`
+	DurationMs  int64 `json:"durationMs"`
 }
 
 // GatewayOfModel contains the totals of one model.
@@ -109,7 +115,7 @@ type GatewayRefusal struct {
 // Why explains why a model is not available.
 type GatewayModel struct {
 	ID        string  `json:"id" check:"name=128"`
-	API       *string `json:"api" check:"name=32"` // chat, responses or messages
+	API       *string `json:"api" check:"name=32"` // chat, responses, messages or realtime
 	Resolves  *string `json:"resolves" check:"name=128"`
 	Available bool    `json:"available"`
 	Why       *string `json:"why" check:"prose=1000"`

@@ -53,7 +53,7 @@ var access = Access{AssistantConfig: map[string]string{"realtimeModel": LevelRea
 	Credentials: LevelReadWrite, Analytics: LevelRead}
 
 var sums = GatewaySums{Calls: 41, Failed: 2, Cancelled: 1, Refused: 3, Estimated: 1, MicroUSD: 126800, TextIn: 9000,
-	TextCached: 400, TextOut: 12000}
+	TextCached: 400, TextOut: 12000, AudioIn: 1200, AudioCached: 300, AudioOut: 2400, DurationMs: 61_500}
 
 var gatewayUsage = GatewayUsage{Project: "com.example.hello",
 	Range:    GatewayRange{From: "2026-01-02T00:00:00.000Z", To: "2026-01-02T03:04:05.000Z"},

@@ -56,9 +56,9 @@ func usageQuery(values url.Values) (q usage.Query, err error) {
 	return q, nil
 }
 
-// usageOf returns the parts of a report that the grants let an agent read. Without the grant for the text model, it
-// omits the names of the models that were called. Without the grant for credentials, it hides whether the project has
-// a key.
+// usageOf returns the parts of a report that the grants let an agent read. Without the grants for the text and
+// the realtime model, it omits the names of the models that were called. Without the grant for credentials, it hides
+// whether the project has a key.
 func usageOf(project string, r usage.Report, g grants.Grants) backendapi.GatewayUsage {
 	showModel := g.Of(grants.Assistant, grants.TextModel).Allows(grants.Read)
 	out := backendapi.GatewayUsage{
@@ -85,7 +85,7 @@ func usageOf(project string, r usage.Report, g grants.Grants) backendapi.Gateway
 	if r.Unit == usage.Hour {
 		out.Interval = "hour"
 	}
-	if showModel {
+	if showModel && g.Of(grants.Assistant, grants.RealtimeModel).Allows(grants.Read) {
 		out.ByModel = convert(r.ByModel, func(p usage.Part) backendapi.GatewayOfModel {
 			return backendapi.GatewayOfModel{Model: p.Name, GatewaySums: sumsOf(p.Sums)}
 		})
@@ -101,7 +101,8 @@ func usageOf(project string, r usage.Report, g grants.Grants) backendapi.Gateway
 
 func sumsOf(s usage.Sums) backendapi.GatewaySums {
 	return backendapi.GatewaySums{Calls: s.Calls, Failed: s.Failed, Cancelled: s.Cancelled, Refused: s.Refused,
-		Estimated: s.Estimated, MicroUSD: int64(s.Charged), TextIn: s.TextIn, TextCached: s.TextCached, TextOut: s.TextOut}
+		Estimated: s.Estimated, MicroUSD: int64(s.Charged), TextIn: s.TextIn, TextCached: s.TextCached, TextOut: s.TextOut,
+		AudioIn: s.AudioIn, AudioCached: s.AudioCached, AudioOut: s.AudioOut, DurationMs: s.Duration.Milliseconds()}
 }
 
 func capsOf(list []usage.Cap) (out backendapi.GatewayCaps) {

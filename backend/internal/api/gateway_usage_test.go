@@ -81,6 +81,12 @@ func TestGatewayUsage_Grants(t *testing.T) {
 	if why := open.Models[0].Why; why == nil || !strings.Contains(*why, "chosen-model") {
 		t.Errorf("got %+v, want the reason why assistant cannot be called", open.Models[0])
 	}
+	w.grant(func(g *grants.Grants) { g.Assistant[grants.RealtimeModel] = grants.Off })
+	w.call("GET", usagePath, "", bearer...).is(http.StatusOK).into(&open)
+	if open.ByModel != nil || open.Models[1].ID != "chosen-model" {
+		t.Errorf("got models %+v and %+v, want no names of called models while the realtime model is hidden", open.ByModel,
+			open.Models)
+	}
 	w.grant(func(g *grants.Grants) {
 		for _, f := range grants.Settings() {
 			g.Assistant[f] = grants.Off

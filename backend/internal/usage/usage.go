@@ -87,6 +87,8 @@ type Cap struct {
 type Sums struct {
 	Calls, Failed, Cancelled, Refused, Estimated int64
 	TextIn, TextCached, TextOut                  int64
+	AudioIn, AudioCached, AudioOut               int64 // tokens of sound
+	Duration                                     time.Duration
 	Charged                                      credit.Amount
 }
 
@@ -99,6 +101,10 @@ func (s *Sums) add(r credit.UsageRow) {
 	s.TextIn += r.TextIn
 	s.TextCached += r.TextCached
 	s.TextOut += r.TextOut
+	s.AudioIn += r.AudioIn
+	s.AudioCached += r.AudioCached
+	s.AudioOut += r.AudioOut
+	s.Duration += r.Duration
 	s.Charged += r.Charged
 }
 

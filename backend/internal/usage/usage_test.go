@@ -10,6 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/dbtest"
 	"github.com/service-dev/service/backend/internal/gateway"
+	"github.com/service-dev/service/backend/internal/gateway/wire"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/internal/problem"
 )
@@ -108,6 +109,58 @@ func TestReport_CountsNothingAfterItsLastPoint(t *testing.T) {
 	r, err := s.Report(t.Context(), "a", "p", Query{Unit: Hour, Points: 2})
 	if err != nil || r.Totals.Calls != 3 || len(r.Series) != 2 || r.Series[1].Calls != 2 {
 		t.Errorf("%+v %+v, %v", r.Totals, r.Series, err)
+	}
+}
+
+// The sums by model and by source contain every class of tokens of each answer, and add up to what the ledger charged,
+// to the micro-dollar.
+func TestReport_VoiceAddsUpToTheLedger(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 30, 0, 0, time.UTC)
+	d := dbtest.Open(t)
+	dbtest.AddAccount(t, d, "a")
+	dbtest.AddProject(t, d, "a", "p")
+	clock := func() time.Time { return now }
+	const free = 2 * credit.USD
+	ledger := credit.New(credit.Options{Store: credit.NewStore(d), Hasher: secret.NewHasher(make([]byte, 32)), Now: clock,
+		Free: free})
+	prices := wire.RealtimePrices{TextIn: 4_000_001, TextCached: 400_003, TextOut: 16_000_007, AudioIn: 32_000_009,
+		AudioCached: 400_011, AudioOut: 64_000_013}
+	want := map[string]Sums{}
+	for i := range int64(20) {
+		model := []string{"talk", "swift"}[i%2]
+		used := wire.RealtimeUsage{TextIn: i, TextCached: 2 * i, TextOut: 3 * i, AudioIn: 5 * i, AudioCached: 7 * i,
+			AudioOut: 11 * i}
+		h, err := ledger.Hold(t.Context(), credit.HoldRequest{Account: "a", Project: "p", Amount: 100_000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		charged, err := ledger.Settle(t.Context(), h.ID, credit.Amount(prices.Of(used)), credit.Call{Account: "a",
+			Project: "p", Model: model, Kind: "realtime", Outcome: credit.OutcomeOK, TextIn: used.TextIn, TextCached: used.TextCached,
+			TextOut: used.TextOut, AudioIn: used.AudioIn, AudioCached: used.AudioCached, AudioOut: used.AudioOut,
+			Duration: time.Second})
+		if err != nil || charged != credit.Amount(prices.Of(used)) {
+			t.Fatalf("charged %v for %+v, %v", charged, used, err)
+		}
+		s := want[model]
+		s.add(credit.UsageRow{Calls: 1, TextIn: used.TextIn, TextCached: used.TextCached, TextOut: used.TextOut,
+			AudioIn: used.AudioIn, AudioCached: used.AudioCached, AudioOut: used.AudioOut, Duration: time.Second,
+			Charged: charged})
+		want[model] = s
+	}
+	s := &Service{Ledger: ledger, Models: gateway.New(gateway.Options{Now: clock}), Now: clock,
+		KeySources: gateway.KeySources{Store: gateway.NewStore(d), Now: clock}}
+	r, err := s.Report(t.Context(), "a", "p", Query{Unit: Day, Points: 7})
+	if err != nil || len(r.ByModel) != len(want) || len(r.BySource) != 1 {
+		t.Fatalf("got report %+v, %v", r, err)
+	}
+	for _, part := range r.ByModel {
+		if part.Sums != want[part.Name] {
+			t.Errorf("%s: got %+v, want %+v", part.Name, part.Sums, want[part.Name])
+		}
+	}
+	spent := free - r.Credit.Posted
+	if r.Totals.Charged != spent || r.BySource[0].Sums != r.Totals || r.Totals.AudioOut != 11*190 || spent == 0 {
+		t.Errorf("got totals %+v and source %+v, want the %v that the ledger charged", r.Totals, r.BySource, spent)
 	}
 }
 

@@ -52,6 +52,7 @@ type spendPlot struct {
 type spendRow struct {
 	Label, Model, PaidBy           string
 	Calls, Failed, In, Out, Amount string
+	InClasses, OutClasses          string // how many of the tokens are sound or cached
 }
 
 type refusalRow struct {
@@ -110,19 +111,35 @@ func (w *Web) changeProjectCaps(c *call) error {
 
 // spending is the sum of a group of calls.
 type spending struct {
-	calls, failed, cancelled, estimated, in, cached, out int64
+	calls, failed, cancelled, estimated, in, cached, out int64 // tokens of text
+	soundIn, soundCached, soundOut                       int64 // tokens of sound
 	charged                                              credit.Amount
 }
 
 func (s *spending) add(u credit.UsageRow) {
 	s.calls, s.failed, s.cancelled = s.calls+u.Calls, s.failed+u.Failed, s.cancelled+u.Cancelled
 	s.in, s.cached, s.out = s.in+u.TextIn+u.TextCached, s.cached+u.TextCached, s.out+u.TextOut
+	s.soundIn, s.soundCached = s.soundIn+u.AudioIn+u.AudioCached, s.soundCached+u.AudioCached
+	s.soundOut += u.AudioOut
 	s.estimated, s.charged = s.estimated+u.Estimated, s.charged+u.Charged
 }
 
 func (s *spending) row(label string) spendRow {
-	return spendRow{Label: label, Calls: grouped(s.calls), Failed: grouped(s.failed), In: grouped(s.in),
-		Out: grouped(s.out), Amount: dollars(s.charged)}
+	return spendRow{Label: label, Calls: grouped(s.calls), Failed: grouped(s.failed), In: grouped(s.in + s.soundIn),
+		InClasses: classes(s.soundIn, s.cached+s.soundCached), Out: grouped(s.out + s.soundOut),
+		OutClasses: classes(s.soundOut, 0), Amount: dollars(s.charged)}
+}
+
+// classes describes the parts of a number of tokens that are not fresh text, or returns "".
+func classes(sound, cached int64) string {
+	var parts []string
+	if sound > 0 {
+		parts = append(parts, grouped(sound)+" sound")
+	}
+	if cached > 0 {
+		parts = append(parts, grouped(cached)+" cached")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // modelSource is the key for grouping spending.
@@ -193,7 +210,11 @@ func (w *Web) addSpending(c *call, page *gatewayPage) error {
 	page.From = rangeEdge(q.From, page.Range.interval)
 	page.Totals = []total{
 		{"Spent", dollars(s.total.charged)}, {"Calls", grouped(s.total.calls)}, {"Failed", grouped(s.total.failed)},
-		{"Tokens in", grouped(s.total.in)}, {"Tokens out", grouped(s.total.out)},
+		{"Tokens in", grouped(s.total.in + s.total.soundIn)}, {"Tokens out", grouped(s.total.out + s.total.soundOut)},
+	}
+	if s.total.soundIn+s.total.soundOut > 0 {
+		page.Totals = append(page.Totals, total{"Sound in", grouped(s.total.soundIn)},
+			total{"Sound out", grouped(s.total.soundOut)})
 	}
 	if s.total.calls > 0 {
 		page.Plots = []spendPlot{s.overTime(page.Range.interval), s.byModel()}
@@ -278,11 +299,11 @@ func (w *Web) addModels(c *call, page *gatewayPage) error {
 		return err
 	}
 	var used spending
-	now, ifCredit, prices, scripted := w.Now(), credit.Amount(0), pricesOf(all), false
+	now, ifCredit, models, scripted := w.Now(), credit.Amount(0), modelsByID(all), false
 	err = w.Dashboard.Credit.Usage(c.Context(), credit.UsageQuery{AccountID: c.account.ID, Project: c.project.ID,
 		From: now.AddDate(0, 0, -comparedDays), To: now}, func(u credit.UsageRow) error {
 		used.add(u)
-		ifCredit += ifCreditPaid(u, prices)
+		ifCredit += ifCreditPaid(u, models)
 		scripted = scripted || u.Source == credit.SourceScript && u.Calls > 0
 		return nil
 	})

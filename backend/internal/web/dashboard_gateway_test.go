@@ -37,6 +37,27 @@ func TestGateway_ShowsSpendingByDayAndModel(t *testing.T) {
 	v.get("/account/projects/com.example.other/gateway?range=90d").want(http.StatusOK, "secret-model")
 }
 
+// Sound counts among the tokens, and is shown on its own. A call with an own key is valued at the prices of sound.
+func TestGateway_ShowsSound(t *testing.T) {
+	h := newDashboardWorld(t)
+	h.offer("standard", standardModel+voiceModel)
+	h.setOpenAIKey()
+	at := then.Add(-time.Hour).Truncate(time.Hour)
+	h.setUsage(
+		credit.UsageRow{Project: hello, Model: "talk", Kind: "realtime", Source: credit.SourceCredit, Hour: at, Calls: 2,
+			TextIn: 10, TextOut: 20, AudioIn: 4000, AudioCached: 500, AudioOut: 6000, Charged: 12_345},
+		credit.UsageRow{Project: hello, Model: "talk", Kind: "realtime", Source: credit.SourceOwnKey, Hour: at, Calls: 1,
+			AudioOut: 1_000_000})
+	site := dashboardSite(t, h)
+	signedIn(t, site, ada).get(helloGateway).want(http.StatusOK, "<dt>Sound in</dt><dd>4,500</dd>",
+		"<dt>Sound out</dt><dd>1,006,000</dd>", "<dt>Tokens in</dt><dd>4,510</dd>", "4,500 sound, 500 cached",
+		"6,000 sound", "$0.012345", "$32.00 in, $64.00 out for sound",
+		"cost <strong>$64.012345</strong> if credit pays")
+	h.setUsage(credit.UsageRow{Project: hello, Model: "standard", Source: credit.SourceCredit, Hour: at, Calls: 1,
+		TextIn: 1})
+	signedIn(t, site, ada).get(helloGateway).lacks("Sound in")
+}
+
 func TestGateway_SaysWhatToDoAboutRefusals(t *testing.T) {
 	h := newDashboardWorld(t)
 	h.spendOnModels()

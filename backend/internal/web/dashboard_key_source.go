@@ -51,21 +51,26 @@ func takesKeys(a gateway.Availability, p credentials.Provider) bool {
 	return a.Model != nil && a.Model.Provider.OwnKeys == p.ID
 }
 
-// pricesOf returns the prices of models by ID.
-func pricesOf(all []gateway.Availability) map[string]wire.Prices {
-	prices := map[string]wire.Prices{}
+// modelsByID returns the models by the IDs that apps can request.
+func modelsByID(all []gateway.Availability) map[string]*gateway.Model {
+	models := map[string]*gateway.Model{}
 	for _, a := range all {
-		if a.Model != nil {
-			prices[a.ID] = a.Model.Prices
-		}
+		models[a.ID] = a.Model
 	}
-	return prices
+	return models
 }
 
 // ifCreditPaid returns the cost of calls, or the cost they would have had if credit had paid.
-func ifCreditPaid(u credit.UsageRow, prices map[string]wire.Prices) credit.Amount {
-	if u.Source != credit.SourceOwnKey {
+func ifCreditPaid(u credit.UsageRow, models map[string]*gateway.Model) credit.Amount {
+	m := models[u.Model]
+	switch {
+	case u.Source != credit.SourceOwnKey:
 		return u.Charged
+	case m == nil:
+		return 0
+	case m.API == wire.Realtime:
+		return credit.Amount(m.VoicePrices().Of(wire.RealtimeUsage{TextIn: u.TextIn, TextCached: u.TextCached,
+			TextOut: u.TextOut, AudioIn: u.AudioIn, AudioCached: u.AudioCached, AudioOut: u.AudioOut}))
 	}
-	return credit.Amount(prices[u.Model].Of(wire.Usage{In: u.TextIn + u.TextCached, Cached: u.TextCached, Out: u.TextOut}))
+	return credit.Amount(m.Prices.Of(wire.Usage{In: u.TextIn + u.TextCached, Cached: u.TextCached, Out: u.TextOut}))
 }

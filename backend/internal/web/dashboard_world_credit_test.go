@@ -124,6 +124,11 @@ models:
 `
 	localModel = `- {id: local-small, name: Local, provider: ollama, api: chat, context_tokens: 1000, output_tokens: 100}
 `
+	voiceModel = `realtime_models:
+- {id: talk, name: Talk, provider: openai, context_tokens: 1000, output_tokens: 100, voices: {ember: marin},
+  prices_micro_usd_per_million: {text_in: 4000000, text_cached: 400000, text_out: 16000000, audio_in: 32000000,
+    audio_cached: 400000, audio_out: 64000000}}
+`
 	unpricedModel = `- {id: new, name: New, provider: openai, api: responses, context_tokens: 1000, output_tokens: 100,
   prices_micro_usd_per_million: {text_in: 1, text_out: 1}}
 `

@@ -58,12 +58,7 @@ func (a *app) showUsage(u backendapi.GatewayUsage) {
 	a.Pairs(rows)
 	if len(u.ByModel) > 0 {
 		a.Say("")
-		table := [][]string{{"MODEL", "CALLS", "TOKENS IN", "TOKENS OUT", "SPENT"}}
-		for _, m := range u.ByModel {
-			table = append(table, []string{m.Model, fmt.Sprint(m.Calls), fmt.Sprint(m.TextIn + m.TextCached),
-				fmt.Sprint(m.TextOut), backendapi.Dollars(m.MicroUSD)})
-		}
-		a.Table(table)
+		a.Table(byModel(u))
 	}
 	if len(u.Refusals) > 0 {
 		a.Say("")
@@ -75,6 +70,27 @@ func (a *app) showUsage(u backendapi.GatewayUsage) {
 	} else if next := nextOfUsage(u); next != "" {
 		a.Next("%s", next)
 	}
+}
+
+// byModel returns the table of models. It has columns for sound if a model heard or spoke.
+func byModel(u backendapi.GatewayUsage) [][]string {
+	table := [][]string{{"MODEL", "CALLS", "TOKENS IN", "TOKENS OUT", "SPENT"}}
+	hasSound := u.Totals.AudioIn+u.Totals.AudioCached+u.Totals.AudioOut > 0
+	if hasSound {
+		table[0] = []string{"MODEL", "CALLS", "TEXT IN", "CACHED", "TEXT OUT", "SOUND IN", "CACHED", "SOUND OUT", "SPENT"}
+	}
+	for _, m := range u.ByModel {
+		tokens := []int64{m.Calls, m.TextIn + m.TextCached, m.TextOut}
+		if hasSound {
+			tokens = []int64{m.Calls, m.TextIn, m.TextCached, m.TextOut, m.AudioIn, m.AudioCached, m.AudioOut}
+		}
+		row := []string{m.Model}
+		for _, n := range tokens {
+			row = append(row, fmt.Sprint(n))
+		}
+		table = append(table, append(row, backendapi.Dollars(m.MicroUSD)))
+	}
+	return table
 }
 
 // day returns the date of a timestamp.

@@ -62,6 +62,22 @@ standard  41     10000      700         $0.1268
 	}
 }
 
+func TestUsage_ShowsSoundByClass(t *testing.T) {
+	voice := backendapi.GatewaySums{Calls: 3, MicroUSD: 250_000, TextIn: 10, TextCached: 20, TextOut: 30, AudioIn: 400,
+		AudioCached: 500, AudioOut: 600}
+	text := backendapi.GatewaySums{Calls: 1, TextIn: 7, TextOut: 8}
+	out, _ := printed(backendapi.GatewayUsage{Totals: voice,
+		ByModel: []backendapi.GatewayOfModel{{Model: "talk", GatewaySums: voice}, {Model: "plain", GatewaySums: text}}})
+	const want = `
+MODEL  CALLS  TEXT IN  CACHED  TEXT OUT  SOUND IN  CACHED  SOUND OUT  SPENT
+talk   3      10       20      30        400       500     600        $0.25
+plain  1      7        0       8         0         0       0          $0.00
+`
+	if !strings.Contains(out, want) {
+		t.Errorf("got output %s, want it to contain %s", out, want)
+	}
+}
+
 func TestUsage_SaysTheNextStep(t *testing.T) {
 	const some = 2_000_000
 	for want, u := range map[string]backendapi.GatewayUsage{
