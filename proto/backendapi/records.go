@@ -78,19 +78,21 @@ type ProjectList struct {
 // "assistant" to the AI gateway; empty means the operator's default. A field hidden by the grants is null. Access
 // contains the levels. Version is the number of changes.
 type AssistantConfig struct {
-	Project       string            `json:"project" check:"line=200,required"`
-	Version       int64             `json:"version" check:"unsigned"`
-	RealtimeModel *string           `json:"realtimeModel" check:"name=128"`
-	Voice         *string           `json:"voice" check:"name=128"`
-	MemoryModel   *string           `json:"memoryModel" check:"name=128"`
-	TextModel     *string           `json:"textModel" check:"name=128"`
-	SessionMemory *bool             `json:"sessionMemory"`
-	Sounds        *bool             `json:"sounds"`
-	UpdatedAt     *string           `json:"updatedAt" check:"time"`
-	UpdatedBy     *string           `json:"updatedBy" check:"line=200"`
-	Access        map[string]string `json:"access" check:"name=64,required"`
-	Choices       AssistantChoices  `json:"choices"`
-	Cost          AssistantCost     `json:"cost"`
+	Project       string  `json:"project" check:"line=200,required"`
+	Version       int64   `json:"version" check:"unsigned"`
+	RealtimeModel *string `json:"realtimeModel" check:"name=128"`
+	Voice         *string `json:"voice" check:"name=128"`
+	MemoryModel   *string `json:"memoryModel" check:"name=128"`
+	TextModel     *string `json:"textModel" check:"name=128"`
+	SessionMemory *bool   `json:"sessionMemory"`
+	Sounds        *bool   `json:"sounds"`
+	UpdatedAt     *string `json:"updatedAt" check:"time"`
+	UpdatedBy     *string `json:"updatedBy" check:"line=200"`
+	// Effective lists the settings that have an effect on this backend. It is absent if a backend knows no realtime models.
+	Effective []string          `json:"effective" check:"name=64"`
+	Access    map[string]string `json:"access" check:"name=64,required"`
+	Choices   AssistantChoices  `json:"choices"`
+	Cost      AssistantCost     `json:"cost"`
 	// Changed lists the fields whose value the change modified. It is absent in the response to a read.
 	Changed []string `json:"changed,omitempty" check:"name=64"`
 }
@@ -98,7 +100,7 @@ type AssistantConfig struct {
 // AssistantChoices lists the ids that this backend accepts.
 type AssistantChoices struct {
 	RealtimeModels []AssistantModel `json:"realtimeModels" check:"required"`
-	MemoryModels   []AssistantModel `json:"memoryModels" check:"required"`
+	MemoryModels   []MemoryModel    `json:"memoryModels" check:"required"`
 	Voices         []AssistantVoice `json:"voices" check:"required"`
 	TextModels     []TextModel      `json:"textModels"`
 }
@@ -122,14 +124,32 @@ type TokenPrice struct {
 	Out    int64 `json:"out"`
 }
 
-// AssistantModel is a model for assistants. Voices lists the ids of the voices of a realtime model. The price is in
-// micro-dollars per minute of conversation, or null if the operator has not set one.
+// AssistantModel is a realtime model. Voices lists the ids of the voices it can speak with, and Why is the reason why it
+// is not available now, or null. The operator's price is in micro-dollars per minute of conversation, or null if the
+// operator has not set one. Sound is null if the gateway has no such model.
 type AssistantModel struct {
-	ID                string   `json:"id" check:"name=128"`
-	Name              string   `json:"name" check:"line=200"`
-	Description       string   `json:"description" check:"prose=4000"`
-	Voices            []string `json:"voices,omitempty" check:"name=128"`
-	MicroUSDPerMinute *int64   `json:"microUsdPerMinute"`
+	ID                string      `json:"id" check:"name=128"`
+	Name              string      `json:"name" check:"line=200"`
+	Description       string      `json:"description" check:"prose=4000"`
+	Voices            []string    `json:"voices,omitempty" check:"name=128"`
+	MicroUSDPerMinute *int64      `json:"microUsdPerMinute"`
+	Why               *string     `json:"why" check:"prose=1000"`
+	Sound             *SoundPrice `json:"microUsdPerMinuteOfSound"`
+}
+
+// SoundPrice contains estimates of the gateway's price in micro-dollars: for a minute of sound that a model hears, and
+// that it speaks.
+type SoundPrice struct {
+	In  int64 `json:"in"`
+	Out int64 `json:"out"`
+}
+
+// MemoryModel is a way to remember conversations. The price is like an AssistantModel's.
+type MemoryModel struct {
+	ID                string `json:"id" check:"name=128"`
+	Name              string `json:"name" check:"line=200"`
+	Description       string `json:"description" check:"prose=4000"`
+	MicroUSDPerMinute *int64 `json:"microUsdPerMinute"`
 }
 
 // AssistantVoice is a voice of an assistant.
@@ -139,14 +159,17 @@ type AssistantVoice struct {
 	Description string `json:"description" check:"prose=4000"`
 }
 
-// AssistantCost is the price with this config in micro-dollars: per minute of conversation, per minute before the
-// change in the request, and per million tokens of the text model. Null means unknown, because a price is not set or a
+// AssistantCost is the price with this config in micro-dollars: per minute of conversation by the operator's estimate,
+// per minute of the realtime model's sound, and per million tokens of the text model; and each before the change in the
+// request. Null means unknown, because a price is not set or a
 // field is hidden.
 type AssistantCost struct {
 	MicroUSDPerMinute       *int64      `json:"microUsdPerMinute"`
 	BeforeMicroUSDPerMinute *int64      `json:"beforeMicroUsdPerMinute"`
 	TextModel               *TokenPrice `json:"textModel"`
 	BeforeTextModel         *TokenPrice `json:"beforeTextModel"`
+	RealtimeModel           *SoundPrice `json:"realtimeModel"`
+	BeforeRealtimeModel     *SoundPrice `json:"beforeRealtimeModel"`
 	Note                    string      `json:"note" check:"prose=1000"`
 }
 

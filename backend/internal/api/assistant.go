@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -69,6 +70,7 @@ func (a *API) assistantOf(
 	out := backendapi.AssistantConfig{
 		Project: config.Project, Version: config.Version, UpdatedAt: timeOrNull(config.UpdatedAt),
 		UpdatedBy: actorOrNull(config.UpdatedBy), Access: assistantAccess(g), Choices: choicesOf(choices),
+		Effective:     append([]string{}, choices.Effective...),
 		RealtimeModel: visible(g, grants.RealtimeModel, config.RealtimeModel),
 		Voice:         visible(g, grants.Voice, config.Voice),
 		MemoryModel:   visible(g, grants.MemoryModel, config.MemoryModel),
@@ -81,6 +83,12 @@ func (a *API) assistantOf(
 		out.Cost.TextModel = priceOf(choices.TextPrice(config))
 		if before != nil {
 			out.Cost.BeforeTextModel = priceOf(choices.TextPrice(*before))
+		}
+	}
+	if out.RealtimeModel != nil {
+		out.Cost.RealtimeModel = soundPriceOf(choices.Realtime(config))
+		if before != nil {
+			out.Cost.BeforeRealtimeModel = soundPriceOf(choices.Realtime(*before))
 		}
 	}
 	return out
@@ -112,6 +120,10 @@ func (a *API) costOf(
 	switch {
 	case len(gone) > 0:
 		cost.Note = strings.Join(gone, ", ") + " is set and no longer offered: it cannot be chosen again"
+	case choices.Realtime(config) != nil:
+		p := choices.Realtime(config)
+		cost.Note = fmt.Sprintf("sound is estimated at %d tokens for a second that the model hears and %d for one that it "+
+			"speaks; text, instructions and what it reads again for each answer come on top", p.InRate, p.OutRate)
 	case cost.MicroUSDPerMinute == nil:
 		cost.Note = "the operator of this backend has set no price"
 	default:
@@ -135,9 +147,22 @@ func priceOf(p *assistant.TokenPrice) *backendapi.TokenPrice {
 	return &backendapi.TokenPrice{In: p.In, Cached: p.Cached, Out: p.Out}
 }
 
+func soundPriceOf(p *assistant.SoundPrice) *backendapi.SoundPrice {
+	if p == nil {
+		return nil
+	}
+	return &backendapi.SoundPrice{In: p.In, Out: p.Out}
+}
+
 func choicesOf(c assistant.Catalogue) backendapi.AssistantChoices {
 	return backendapi.AssistantChoices{
-		RealtimeModels: convert(c.RealtimeModels, modelOf), MemoryModels: convert(c.MemoryModels, modelOf),
+		RealtimeModels: convert(c.RealtimeModels, func(m assistant.Model) backendapi.AssistantModel {
+			return backendapi.AssistantModel{ID: m.ID, Name: m.Name, Description: m.Description, Voices: m.Voices,
+				MicroUSDPerMinute: m.Price, Why: textOrNull(m.Why), Sound: soundPriceOf(m.Sound)}
+		}),
+		MemoryModels: convert(c.MemoryModels, func(m assistant.Model) backendapi.MemoryModel {
+			return backendapi.MemoryModel{ID: m.ID, Name: m.Name, Description: m.Description, MicroUSDPerMinute: m.Price}
+		}),
 		Voices: convert(c.Voices, func(v assistant.Voice) backendapi.AssistantVoice {
 			return backendapi.AssistantVoice{ID: v.ID, Name: v.Name, Description: v.Description}
 		}),
@@ -146,9 +171,4 @@ func choicesOf(c assistant.Catalogue) backendapi.AssistantChoices {
 				Why: textOrNull(m.Why), MicroUSDPerMillion: *priceOf(&m.Price)}
 		}),
 	}
-}
-
-func modelOf(m assistant.Model) backendapi.AssistantModel {
-	return backendapi.AssistantModel{ID: m.ID, Name: m.Name, Description: m.Description, Voices: m.Voices,
-		MicroUSDPerMinute: m.Price}
 }

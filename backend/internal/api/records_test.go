@@ -1,14 +1,17 @@
 package api
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/service-dev/service/backend/internal/assistant"
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/internal/problem"
@@ -108,6 +111,33 @@ func TestAssistantConfig(t *testing.T) {
 	if d := p.problem(http.StatusBadRequest, problem.CodeInvalidRequest); !strings.Contains(d.Detail,
 		"ember, willow, slate") {
 		t.Errorf("got detail %s, want the valid voices listed", d.Detail)
+	}
+}
+
+// The response has the settings that have an effect, and the price of a minute of the realtime model's sound.
+func TestAssistantConfig_RealtimeModel(t *testing.T) {
+	w, bearer := newAgent(t)
+	var got backendapi.AssistantConfig
+	w.call("GET", assistPath, "", bearer...).is(http.StatusOK).into(&got)
+	if got.Effective == nil || len(got.Effective) != 0 || got.Cost.RealtimeModel != nil {
+		t.Errorf("without a gateway: got %v and %+v, want no effect", got.Effective, got.Cost)
+	}
+	w.api.Assistant.RealtimeModels = func(context.Context, string, string) ([]assistant.Offer, error) {
+		return []assistant.Offer{{ID: "realtime-standard", Voices: []string{"ember"},
+			Price: assistant.SoundPrice{In: 19_200, Out: 76_800, InRate: 10, OutRate: 20}}}, nil
+	}
+	w.call("GET", assistPath, "", bearer...).is(http.StatusOK).into(&got)
+	price := backendapi.SoundPrice{In: 19_200, Out: 76_800}
+	if !slices.Equal(got.Effective, []string{"realtimeModel", "voice"}) || *got.Cost.RealtimeModel != price ||
+		*got.Choices.RealtimeModels[0].Sound != price || len(got.Choices.RealtimeModels) != 1 ||
+		!strings.Contains(got.Cost.Note, "10 tokens for a second") {
+		t.Errorf("got %+v", got)
+	}
+	w.grant(func(g *grants.Grants) { g.Assistant[grants.RealtimeModel] = grants.Off })
+	hidden := backendapi.AssistantConfig{}
+	w.call("GET", assistPath, "", bearer...).is(http.StatusOK).into(&hidden)
+	if hidden.Cost.RealtimeModel != nil {
+		t.Errorf("got the price %+v of a hidden model", hidden.Cost.RealtimeModel)
 	}
 }
 

@@ -22,7 +22,7 @@ func (a *App) newGateway(f *features, o Options) error {
 	if err != nil {
 		return fmt.Errorf("setting gateway_catalogue: %w", err)
 	}
-	for _, m := range catalogue.Models {
+	for _, m := range slices.Concat(catalogue.Models, catalogue.Realtime) {
 		if m.Why != "" {
 			o.Log.Warn("model not offered", "model", m.ID, "reason", m.Why)
 		}
@@ -43,6 +43,7 @@ func (a *App) newGateway(f *features, o Options) error {
 		Limits: o.GatewayLimits,
 	})
 	f.assistant.TextModels, f.assistants.HasModels = f.textModels, f.hasModels
+	f.assistant.RealtimeModels = f.realtimeModels
 	f.usage = &usage.Service{Ledger: f.credit, Models: f.gateway, KeySources: sources, Now: time.Now}
 	return nil
 }
@@ -63,6 +64,17 @@ func (f *features) textModels(
 		})
 	}
 	return models, standard, nil
+}
+
+// realtimeModels returns the models for realtime sessions that a project's assistant can use.
+func (f *features) realtimeModels(context.Context, string, string) (offers []assistant.Offer, err error) {
+	for _, a := range f.gateway.RealtimeModels() {
+		o := assistant.Offer{ID: a.ID, Why: a.Why, Voices: a.Model.Voices()}
+		o.Price.In, o.Price.Out = a.Model.MinutePrices()
+		o.Price.InRate, o.Price.OutRate = a.Model.SoundRates()
+		offers = append(offers, o)
+	}
+	return offers, nil
 }
 
 // hasModels reports whether the apps of a project can call a model through the gateway.

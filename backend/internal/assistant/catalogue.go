@@ -33,6 +33,8 @@ type Catalogue struct {
 	// not chosen one, or "".
 	TextModels  []TextModel `yaml:"-"`
 	DefaultText string      `yaml:"-"`
+
+	Effective []string `yaml:"-"` // the settings that have an effect on this backend
 }
 
 // Model is a model that can be chosen. Price is in micro-dollars per minute of conversation, nil if none is set.
@@ -42,6 +44,11 @@ type Model struct {
 	Description string   `yaml:"description"`
 	Voices      []string `yaml:"voices"` // IDs of the voices it can speak with; realtime models only
 	Price       *int64   `yaml:"price_micro_usd_per_minute"`
+
+	// Why is the reason why a realtime model is currently not offered, or empty. Sound is what the gateway charges for a
+	// minute of its sound, or nil if the gateway has no such model.
+	Why   string      `yaml:"-"`
+	Sound *SoundPrice `yaml:"-"`
 }
 
 // Voice is a voice that can be chosen.

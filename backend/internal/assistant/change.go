@@ -134,6 +134,9 @@ func (c Catalogue) fits(before, after Config) error {
 	switch {
 	case newModel && model == nil:
 		return notOffered(grants.RealtimeModel, after.RealtimeModel, modelIDs(c.RealtimeModels))
+	case newModel && model.Why != "":
+		return &InvalidError{Field: grants.RealtimeModel,
+			Message: "realtimeModel " + model.ID + " is currently not offered: " + model.Why}
 	case newVoice && model == nil:
 		return &InvalidError{Field: grants.Voice, Tells: grants.RealtimeModel,
 			Message: "the current realtime model is no longer offered: in the same change, set realtimeModel to one of " +

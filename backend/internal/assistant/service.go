@@ -25,7 +25,9 @@ type Service struct {
 	// TextModels returns the gateway's models for a project, and the ID of the default one or "". It is nil if there
 	// is no gateway.
 	TextModels func(ctx context.Context, account, project string) (models []TextModel, standard string, err error)
-	Now        func() time.Time
+	// RealtimeModels returns the gateway's models for realtime sessions. It is nil if there is no gateway.
+	RealtimeModels func(ctx context.Context, account, project string) ([]Offer, error)
+	Now            func() time.Time
 }
 
 // Choices returns the models and voices that can be chosen for a project.
@@ -36,6 +38,11 @@ func (s *Service) Choices(ctx context.Context, account, project string) (c Catal
 			return Catalogue{}, fmt.Errorf("read text models: %w", err)
 		}
 	}
+	offers, err := s.offers(ctx, account, project)
+	if err != nil {
+		return Catalogue{}, err
+	}
+	c.noteEffects(offers)
 	return c, nil
 }
 

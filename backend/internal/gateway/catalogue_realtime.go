@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/gateway/wire"
@@ -16,10 +18,26 @@ type voice struct {
 	voices  map[string]string // the provider's names of the voices, by ours
 	history int64             // tokens of the conversation that the provider reads again for each answer
 	session time.Duration     // longest session
+
+	inRate, outRate int64 // tokens of a second of sound that the model hears, and that it speaks
 }
 
 // VoicePrices returns the prices of a model for realtime sessions.
 func (m *Model) VoicePrices() wire.RealtimePrices { return m.voice.prices }
+
+// Voices lists our names of the voices of a model for realtime sessions.
+func (m *Model) Voices() []string { return slices.Sorted(maps.Keys(m.voice.voices)) }
+
+// SoundRates returns the tokens of a second of sound that a model for realtime sessions hears, and that it speaks.
+func (m *Model) SoundRates() (in, out int64) { return m.voice.inRate, m.voice.outRate }
+
+// MinutePrices returns estimates, in micro-USD, of the price of a minute of sound that a model for realtime sessions
+// hears, and that it speaks.
+func (m *Model) MinutePrices() (in, out int64) {
+	v := m.voice
+	return wire.RealtimePrices{AudioIn: v.prices.AudioIn}.Of(wire.RealtimeUsage{AudioIn: 60 * v.inRate}),
+		wire.RealtimePrices{AudioOut: v.prices.AudioOut}.Of(wire.RealtimeUsage{AudioOut: 60 * v.outRate})
+}
 
 type realtimeEntry struct {
 	ID            string            `yaml:"id"`
@@ -32,6 +50,8 @@ type realtimeEntry struct {
 	History       yamlfile.Whole    `yaml:"history_tokens"`
 	Session       yamlfile.Whole    `yaml:"session_seconds"`
 	Voices        map[string]string `yaml:"voices"`
+	InRate        yamlfile.Whole    `yaml:"audio_in_tokens_per_second"`
+	OutRate       yamlfile.Whole    `yaml:"audio_out_tokens_per_second"`
 	Prices        struct {
 		TextIn      *yamlfile.Whole `yaml:"text_in"`
 		TextCached  *yamlfile.Whole `yaml:"text_cached"`
@@ -46,6 +66,10 @@ type realtimeEntry struct {
 const (
 	defaultHistory = 4000
 	maxSession     = 15 * 60 // seconds
+	// OpenAI documents a token for 100 ms of the user's sound, and for 50 ms of the model's.
+	defaultInRate  = 10
+	defaultOutRate = 20
+	maxRate        = 1000
 )
 
 func (e realtimeEntry) model(providers map[string]*Provider) (*Model, error) {
@@ -58,12 +82,15 @@ func (e realtimeEntry) model(providers map[string]*Provider) (*Model, error) {
 	m.API, m.outputField, m.Why = wire.Realtime, "", ""
 	seconds := cmp.Or(int64(e.Session), maxSession)
 	m.voice = &voice{voices: e.Voices, history: cmp.Or(int64(e.History), min(defaultHistory, m.context)),
-		session: time.Duration(seconds) * time.Second}
+		session: time.Duration(seconds) * time.Second,
+		inRate:  cmp.Or(int64(e.InRate), defaultInRate), outRate: cmp.Or(int64(e.OutRate), defaultOutRate)}
 	switch {
 	case m.voice.history < 1 || m.voice.history > m.context:
 		return nil, errors.New("history_tokens must be 1 to context_tokens")
 	case seconds < 1 || seconds > maxSession:
 		return nil, fmt.Errorf("session_seconds must be 1 to %d", maxSession)
+	case min(m.voice.inRate, m.voice.outRate) < 1 || max(m.voice.inRate, m.voice.outRate) > maxRate:
+		return nil, fmt.Errorf("audio_in_tokens_per_second and audio_out_tokens_per_second must be 1 to %d", maxRate)
 	case len(e.Voices) == 0 || len(e.Voices) > maxEntries:
 		return nil, fmt.Errorf("voices must have 1 to %d entries", maxEntries)
 	}

@@ -155,6 +155,8 @@ func TestCatalogue_Realtime(t *testing.T) {
 		"no voices":        {"voices: {ember: marin}", "voices: {}", "", "voices must have 1 to 200 entries"},
 		"same id":          {"{id: voice,", "{id: text,", "", "the id occurs twice"},
 		"history too long": {"output_tokens: 500,", "output_tokens: 500, history_tokens: 4001,", "", "history_tokens must be 1 to context_tokens"},
+		"no sound": {"output_tokens: 500,", "output_tokens: 500, audio_in_tokens_per_second: -1,", "",
+			"audio_in_tokens_per_second and audio_out_tokens_per_second must be 1 to 1000"},
 		"session too long": {"output_tokens: 500,", "output_tokens: 500, session_seconds: 901,", "", "session_seconds must be 1 to 900"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -170,5 +172,21 @@ func TestCatalogue_Realtime(t *testing.T) {
 				t.Errorf("got %+v, %v", catalogue.Realtime, err)
 			}
 		})
+	}
+}
+
+// The price of a minute is an estimate with the tokens that a second of sound has.
+func TestModel_MinutePrices(t *testing.T) {
+	dear := strings.Replace(voiceEntry, "audio_in: 1, audio_cached: 1, audio_out: 1", "audio_in: 32000000, audio_cached: 1, "+
+		"audio_out: 64000000", 1)
+	for extra, want := range map[string][2]int64{"": {19_200, 76_800}, "audio_in_tokens_per_second: 25,": {48_000, 76_800}} {
+		catalogue, err := parseCatalogue([]byte(strings.Replace(dear, "output_tokens: 500,", "output_tokens: 500,"+extra, 1)),
+			func(string) (key, error) { return newKey("secret-key"), nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in, out := catalogue.Realtime[0].MinutePrices(); in != want[0] || out != want[1] {
+			t.Errorf("with %q: got %d and %d, want %v", extra, in, out, want)
+		}
 	}
 }

@@ -92,6 +92,15 @@ func (s *Service) whyFor(m *Model, keys map[string]bool) string {
 	return m.whyNotOwn()
 }
 
+// RealtimeModels lists the models for realtime sessions. Only the operator's catalogue has such models: the gateway
+// calls the local servers that owners add through the chat interface.
+func (s *Service) RealtimeModels() (models []Availability) {
+	for _, m := range s.Catalogue.Realtime {
+		models = append(models, Availability{m.ID, m, s.why(m)})
+	}
+	return models
+}
+
 // TextModels lists the models that a project can choose for Assistant, including models of its local servers, and the
 // ID of the default. Apps call Assistant through the chat interface.
 func (s *Service) TextModels(ctx context.Context, who Caller) (models []Availability, standard string, err error) {

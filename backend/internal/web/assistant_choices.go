@@ -30,9 +30,13 @@ var settingTexts = map[string]string{
 func radioSets(all assistant.Catalogue, v map[string]string) []radioSet {
 	var realtime, memory []choice
 	for _, m := range all.RealtimeModels {
-		realtime = append(realtime, choice{ID: m.ID, Label: m.Name,
-			About: sentences(m.Description, priceText(m.Price, "Costs %s for a minute of conversation."),
-				"Speaks with "+inWords(voiceNames(all, m))+".")})
+		one := choice{ID: m.ID, Label: m.Name, About: sentences(m.Description,
+			priceText(m.Price, "Costs %s for a minute of conversation."), soundSentence(m.Sound),
+			"Speaks with "+inWords(voiceNames(all, m))+".")}
+		if m.Why != "" {
+			one.About, one.Off = "Not offered now: "+m.Why+".", m.ID != v[grants.RealtimeModel]
+		}
+		realtime = append(realtime, one)
 	}
 	for _, m := range all.MemoryModels {
 		memory = append(memory, choice{ID: m.ID, Label: m.Name,
@@ -48,6 +52,38 @@ func radioSets(all assistant.Catalogue, v map[string]string) []radioSet {
 		sets = append(sets, set(grants.TextModel, textModelChoices(all, v[grants.TextModel])))
 	}
 	return sets
+}
+
+// effectText describes which settings have an effect.
+func effectText(all assistant.Catalogue) string {
+	switch voice, text := all.HasEffect(grants.RealtimeModel), all.HasEffect(grants.TextModel); {
+	case voice && text:
+		return "The models and the voice take effect with the next call. Memory and sounds have no effect yet."
+	case voice:
+		return "The conversation model and the voice take effect with the next call. Memory and sounds have no effect yet."
+	case text:
+		return "This server has no realtime models, so only the text model has an effect."
+	}
+	return "This server has no models, so these settings have no effect."
+}
+
+func soundSentence(p *assistant.SoundPrice) string {
+	if p == nil {
+		return ""
+	}
+	return "Costs " + soundText(p) + "."
+}
+
+// soundText describes the estimated price of a minute of sound, or returns "".
+func soundText(p *assistant.SoundPrice) string {
+	switch {
+	case p == nil:
+		return ""
+	case p.In+p.Out == 0:
+		return "nothing"
+	}
+	return fmt.Sprintf("about %s for a minute that it hears and %s for one that it speaks, plus text and history",
+		backendapi.Dollars(p.In), backendapi.Dollars(p.Out))
 }
 
 // voiceChoices returns the voices, each with the models that can speak with it. The page's script disables the voices

@@ -100,8 +100,8 @@ func accessGroups(prefix string, g, usual grants.Grants) []accessGroup {
 		}
 		return r
 	}
-	config := accessGroup{Title: "Assistant", About: "Only the text model and the AI gateway's usage have an effect " +
-		"today; there is no voice assistant yet. Read: an agent sees the setting and may see what it costs. " +
+	config := accessGroup{Title: "Assistant", About: "The memory settings and sounds have no effect yet; the " +
+		"conversation model and the voice have one on servers with realtime models. Read: an agent sees the setting and may see what it costs. " +
 		"Write: it may change it; you can undo that under Activity."}
 	for _, f := range grants.Fields() {
 		config.Rows = append(config.Rows,

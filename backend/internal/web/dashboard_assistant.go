@@ -21,10 +21,12 @@ type assistantPage struct {
 	Changed  []string // fields changed by others after the form was opened
 	ChangedBy,
 	CostNow, CostThen string // "" if unknown
-	TextNow, TextThen string // values for the text model; "" if there is none
-	Priced            bool   // whether the operator has set prices
-	Updated           shownTime
-	UpdatedBy         string
+	TextNow, TextThen   string // values for the text model; "" if there is none
+	SoundNow, SoundThen string // estimates for the realtime model; "" if there are none
+	Effect              string // which settings have an effect
+	Priced              bool   // whether the operator has set prices
+	Updated             shownTime
+	UpdatedBy           string
 }
 
 // settingNames are the labels of the assistant's fields.
@@ -119,10 +121,11 @@ func (w *Web) showAssistant(c *call, config assistant.Config, v map[string]strin
 		if cost := w.Dashboard.Assistant.Cost(entered); cost != nil {
 			page.CostThen, page.Priced = backendapi.Dollars(*cost), true
 		}
-		page.TextThen = tokenPriceText(all.TextPrice(entered))
+		page.TextThen, page.SoundThen = tokenPriceText(all.TextPrice(entered)), soundText(all.Realtime(entered))
 	}
-	page.TextNow = tokenPriceText(all.TextPrice(config))
-	page.Priced = page.Priced || page.TextNow != "" || page.TextThen != ""
+	page.TextNow, page.SoundNow = tokenPriceText(all.TextPrice(config)), soundText(all.Realtime(config))
+	page.Priced = page.Priced || page.TextNow+page.TextThen+page.SoundNow+page.SoundThen != ""
+	page.Effect = effectText(all)
 	return w.render(c, page.status(), "dashboard_assistant", page)
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/service-dev/service/backend/internal/assistant"
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/projects"
 )
@@ -347,9 +348,16 @@ func (v *visitor) weight() int {
 
 // Settings that have no effect yet are named first, and their values are not requested.
 func TestAssistant_SaysWhatHasNoEffect(t *testing.T) {
-	site := dashboardSite(t, newDashboardWorld(t))
+	h := newDashboardWorld(t)
+	site := dashboardSite(t, h)
 	v := signedIn(t, site, ada)
-	v.get(helloPath+"/assistant").want(http.StatusOK, "Only the text model has an effect today.")
-	v.get("/account/mcp-access").want(http.StatusOK, "there is no voice assistant yet")
+	v.get(helloPath+"/assistant").want(http.StatusOK, "This server has no realtime models")
+	h.assistant.RealtimeModels = func(context.Context, string, string) ([]assistant.Offer, error) {
+		return []assistant.Offer{{ID: "standard", Voices: []string{"ember"},
+			Price: assistant.SoundPrice{In: 19_200, Out: 76_800}}}, nil
+	}
+	v.get(helloPath+"/assistant").want(http.StatusOK, "The models and the voice take effect with the next call.",
+		"Costs about $0.0192 for a minute that it hears and $0.0768 for one that it speaks").lacks("no realtime models")
+	v.get("/account/mcp-access").want(http.StatusOK, "memory settings and sounds have no effect yet")
 	v.get(helloPath).want(http.StatusOK, "Connection page").lacks("its models, voice and memory")
 }

@@ -8,7 +8,7 @@ import (
 // Answers report that the settings that only a voice assistant would use have no effect.
 func TestAssistantTools_SayWhatHasNoEffect(t *testing.T) {
 	w := newWorld().linked()
-	const words = "Only the text model has an effect in this version"
+	const words = "No effect on this backend yet: "
 	for _, tool := range []string{"getAssistantConfig", "setAssistantConfig"} {
 		_, fields := w.record(t, tool, nil)
 		if summary, _ := fields["summary"].(string); !strings.HasPrefix(summary, words) {

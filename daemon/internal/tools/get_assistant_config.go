@@ -2,6 +2,7 @@ package tools
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/service-dev/service/proto/backendapi"
@@ -22,9 +23,9 @@ var assistantFields = with(
 	on("updatedAt", format("date-time")),
 	on("access", oneOf(levels...), says("What agents may do with each field.")),
 	on("choices", says("The ids that this backend accepts.")),
-	on("choices.realtimeModels.voices", says("Voices that it can speak with.")),
-	on("choices.memoryModels.voices", says("Voices that it can speak with.")),
+	on("effective", says("Settings with an effect here.")),
 	on("choices.textModels.why", says("Why it cannot be chosen now.")),
+	on("choices.realtimeModels.microUsdPerMinuteOfSound", opaque, nullable, says("in (heard), out (spoken).")),
 	assistantCost,
 	recordErrors,
 )
@@ -32,7 +33,8 @@ var assistantFields = with(
 var assistantCost = with(
 	on("cost", says("In millionths of a US dollar; null: unknown.")),
 	on("cost.textModel", says("Per million tokens.")),
-	on("cost.beforeTextModel", opaque),
+	on("cost.realtimeModel", says("Per minute of sound, heard (in) and spoken (out).")),
+	onEach(opaque, "cost.beforeTextModel", "cost.beforeRealtimeModel"),
 )
 
 func getAssistantConfig(r records) definition {
@@ -50,12 +52,26 @@ func tidyAssistant(c backendapi.AssistantConfig) backendapi.AssistantConfig {
 	c.Choices.MemoryModels = orEmpty(c.Choices.MemoryModels)
 	c.Choices.Voices = orEmpty(c.Choices.Voices)
 	c.Choices.TextModels = orEmpty(c.Choices.TextModels)
+	c.Effective = effective(c)
 	return c
 }
 
-// onlyTextModel precedes settings that only a voice assistant would use.
-const onlyTextModel = "Only the text model has an effect in this version: the other settings are kept for a voice " +
-	"assistant that does not exist yet. "
+// effective returns the settings that have an effect. With a backend of an earlier version, it is only the text model.
+func effective(c backendapi.AssistantConfig) []string {
+	if c.Effective == nil {
+		return []string{"textModel"}
+	}
+	return c.Effective
+}
+
+// describeEffect returns a sentence about those of the given settings that have no effect on the backend, or "".
+func describeEffect(c backendapi.AssistantConfig, fields ...string) string {
+	idle := slices.DeleteFunc(fields, func(f string) bool { return slices.Contains(effective(c), f) })
+	if len(idle) == 0 {
+		return ""
+	}
+	return "No effect on this backend yet: " + strings.Join(idle, ", ") + ". "
+}
 
 func describeAssistant(c backendapi.AssistantConfig) string {
 	const hidden = "hidden from agents"
@@ -64,8 +80,9 @@ func describeAssistant(c backendapi.AssistantConfig) string {
 		"memory model " + orNot(c.MemoryModel, hidden), "text model " + textModelWord(c.TextModel, hidden),
 		"memory within a session " + onOff(c.SessionMemory, hidden), "sounds " + onOff(c.Sounds, hidden),
 	}
-	return onlyTextModel + fmt.Sprintf("The assistant of %s at version %d: %s. %s", c.Project, c.Version,
-		strings.Join(parts, ", "), describeCost(c.Cost))
+	effect := describeEffect(c, "realtimeModel", "voice", "memoryModel", "textModel", "sessionMemory", "sounds")
+	return effect + fmt.Sprintf("The assistant of %s at version %d: %s. %s", c.Project, c.Version, strings.Join(parts, ", "),
+		describeCost(c.Cost))
 }
 
 func textModelWord(id *string, hidden string) string {
@@ -87,7 +104,7 @@ func onOff(on *bool, hidden string) string {
 
 // describeCost describes the cost per minute and the text model's cost, before and after a change.
 func describeCost(c backendapi.AssistantCost) string {
-	words := describeMinute(c)
+	words := describeMinute(c) + describeSound(c)
 	if c.TextModel == nil {
 		return words
 	}
@@ -96,6 +113,22 @@ func describeCost(c backendapi.AssistantCost) string {
 		words += ", before " + tokenPrices(*c.BeforeTextModel)
 	}
 	return words + "."
+}
+
+// describeSound describes the realtime model's cost, before and after a change.
+func describeSound(c backendapi.AssistantCost) string {
+	if c.RealtimeModel == nil {
+		return ""
+	}
+	words := " A minute of sound costs " + soundPrices(*c.RealtimeModel)
+	if before := c.BeforeRealtimeModel; before != nil && *before != *c.RealtimeModel {
+		words += ", before " + soundPrices(*before)
+	}
+	return words + "."
+}
+
+func soundPrices(p backendapi.SoundPrice) string {
+	return backendapi.Dollars(p.In) + " heard and " + backendapi.Dollars(p.Out) + " spoken"
 }
 
 func tokenPrices(p backendapi.TokenPrice) string {
@@ -108,6 +141,8 @@ func describeMinute(c backendapi.AssistantCost) string {
 		note = " (" + strings.TrimSuffix(c.Note, ".") + ")"
 	}
 	switch now, before := c.MicroUSDPerMinute, c.BeforeMicroUSDPerMinute; {
+	case now == nil && c.RealtimeModel != nil:
+		return "The operator states no cost of a whole minute of conversation" + note + "."
 	case now == nil:
 		return "The cost is unknown" + note + "."
 	case before == nil:

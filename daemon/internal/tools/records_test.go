@@ -255,6 +255,22 @@ func TestDescribeCost(t *testing.T) {
 	}
 }
 
+func TestDescribeAssistant_Effect(t *testing.T) {
+	config := backendapi.AssistantConfig{Effective: []string{"realtimeModel", "voice", "textModel"},
+		Cost: backendapi.AssistantCost{RealtimeModel: &backendapi.SoundPrice{In: 19_200, Out: 76_800}, Note: "an estimate",
+			BeforeRealtimeModel: &backendapi.SoundPrice{In: 10_000, Out: 20_000}}}
+	got := describeAssistant(config)
+	for _, want := range []string{"No effect on this backend yet: memoryModel, sessionMemory, sounds. ",
+		"A minute of sound costs $0.0192 heard and $0.0768 spoken, before $0.01 heard and $0.02 spoken."} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got %q, want %q in it", got, want)
+		}
+	}
+	if got := describeEffect(config, "voice"); got != "" {
+		t.Errorf("got %q for a setting that has an effect", got)
+	}
+}
+
 func TestCredentials(t *testing.T) {
 	w := newWorld().linked()
 	_, fields := w.record(t, "getCredentialStatus", nil)

@@ -56,9 +56,7 @@ func (t setAssistantConfig) run(ctx context.Context, c call, args setAssistantCo
 	}
 	return onRecord(ctx, t.records, c, change.recordCall, apply, func(after backendapi.AssistantConfig) any {
 		outcome, words := change.outcome(after.Version, after.Changed)
-		if slices.ContainsFunc(outcome.Fields, func(field string) bool { return field != "textModel" }) {
-			words = onlyTextModel + words
-		}
+		words = describeEffect(after, slices.Clone(outcome.Fields)...) + words
 		answer := changedAssistantAnswer{changed: outcome, Project: after.Project, Version: after.Version,
 			Cost: after.Cost, Summary: words + describeCost(after.Cost)}
 		copyFields(&answer, after, outcome.Fields)
