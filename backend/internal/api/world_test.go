@@ -30,7 +30,6 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/backend/internal/telemetry"
 	"github.com/service-dev/service/backend/internal/usage"
-	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
@@ -154,7 +153,7 @@ func (nobody) Attached(string) sessions.Live           { return sessions.Live{} 
 func (nobody) WithApps(string) []string                { return nil }
 func (nobody) GatewayChanged(context.Context, string)  {}
 func (nobody) GatewaysChanged(context.Context, string) {}
-func (nobody) ToolCalled(context.Context, string, glasses.ToolCalled) {
+func (nobody) LogAssistant(context.Context, string, string, any) {
 }
 func (nobody) Closed(string)                            {}
 func (nobody) Switched(context.Context, string, string) {}

@@ -43,9 +43,9 @@ type Keys interface {
 type Sessions interface {
 	// Script returns the script of a session's assistant, or nil if it has none. It may return ErrSessionOver.
 	Script(ctx context.Context, id string) (*assistantscript.Script, error)
-	// ToolCalled records a tool call of an answer in a session's event log. arguments contains the call's arguments as
-	// text.
-	ToolCalled(ctx context.Context, id, name, arguments string)
+	// LogAssistant appends a row about the app's assistant to a session's event log. The row has a type such as
+	// glasses.RowToolCalled.
+	LogAssistant(ctx context.Context, id, row string, payload any)
 }
 
 // ErrSessionOver is returned for a session that ended after its app was authenticated.

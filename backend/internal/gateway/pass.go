@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/gateway/wire"
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/internal/problem"
 )
 
@@ -291,7 +292,8 @@ func (t *transfer) write(p []byte) {
 func (t *transfer) noteTools(ctx context.Context) {
 	for _, tool := range t.answer.TakeTools() {
 		if !t.hasLeft() {
-			t.s.Sessions.ToolCalled(ctx, t.who.Session, tool.Name, tool.Arguments)
+			t.s.Sessions.LogAssistant(ctx, t.who.Session, glasses.RowToolCalled,
+				glasses.NewToolCalled(tool.Name, tool.Arguments))
 		}
 	}
 }

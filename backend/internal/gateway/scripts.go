@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/gateway/wire"
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/assistantscript"
 	"github.com/service-dev/service/internal/problem"
 )
@@ -59,7 +60,8 @@ func (c *call) playScript(ctx context.Context, request *assistantscript.Request,
 	}
 	c.finish(ctx, result{outcome: outcomeOK, usage: wire.Usage{In: int64(answer.Usage.In), Out: int64(answer.Usage.Out)}})
 	for _, tool := range answer.Calls {
-		c.s.Sessions.ToolCalled(ctx, c.who.Session, tool.Name, tool.Arguments)
+		c.s.Sessions.LogAssistant(ctx, c.who.Session, glasses.RowToolCalled,
+			glasses.NewToolCalled(tool.Name, tool.Arguments))
 	}
 	id, created := "chatcmpl-"+rand.Text(), c.s.Now().Unix()
 	parts := [][]byte{answer.Completion(id, created)}

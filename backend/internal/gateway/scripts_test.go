@@ -21,7 +21,7 @@ type slowScript struct{ script *assistantscript.Script }
 func (s slowScript) Script(context.Context, string) (*assistantscript.Script, error) {
 	return s.script, nil
 }
-func (slowScript) ToolCalled(context.Context, string, string, string) {}
+func (slowScript) LogAssistant(context.Context, string, string, any) {}
 
 // scriptedService returns a service whose sessions have a slowScript. Call it in a synctest bubble.
 func scriptedService(t *testing.T) (s *Service, keys *liveKeys) {

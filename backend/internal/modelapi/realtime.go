@@ -35,6 +35,9 @@ func protocolToken(r *http.Request) string {
 
 // converse serves a realtime session. It connects to the provider first, so that a refusal has a status.
 func (a *API) converse(w http.ResponseWriter, r *http.Request, who gateway.Caller) {
+	if a.converseScript(w, r, who) {
+		return
+	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		a.fail(w, r, gateway.Refuse(problem.CodeWrongAPI, "realtime sessions are WebSockets: connect to this address with one"))
 		return

@@ -48,8 +48,8 @@ func (h *Hub) GatewaysChanged(ctx context.Context, accountID string) {
 	}
 }
 
-// ToolCalled appends a row about a call of one of an app's tools.
-func (h *Hub) ToolCalled(ctx context.Context, sessionID string, call glasses.ToolCalled) {
+// LogAssistant appends a row about an app's assistant, with a type such as glasses.RowToolCalled.
+func (h *Hub) LogAssistant(ctx context.Context, sessionID, row string, payload any) {
 	s, ok := h.hold(sessionID)
 	if !ok {
 		return
@@ -59,5 +59,5 @@ func (h *Hub) ToolCalled(ctx context.Context, sessionID string, call glasses.Too
 	defer cancel()
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	s.Log(ctx, glasses.RowToolCalled, call)
+	s.Log(ctx, row, payload)
 }

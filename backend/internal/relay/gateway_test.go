@@ -57,7 +57,7 @@ func TestGateway_RenewsTokensOfAppsThatTakeThem(t *testing.T) {
 		t.Errorf("got %+v after %+v, want a new token", got, w.Gateway)
 	}
 	// Neither an app that did not request tokens nor a page receives one: the next frame for each is the row.
-	n.ToolCalled(t.Context(), testID, glasses.NewToolCalled("add_item", `{"item": "milk"}`))
+	n.LogAssistant(t.Context(), testID, glasses.RowToolCalled, glasses.NewToolCalled("add_item", `{"item": "milk"}`))
 	row := page.wantRow(glasses.RowToolCalled)
 	if string(row.Payload) != `{"name":"add_item","arguments":{"item":"milk"}}` ||
 		row.Sender != glasses.SenderService || row.Chip != glasses.ChipVoice {

@@ -18,8 +18,8 @@ type AssistantRelay interface {
 	GatewayChanged(ctx context.Context, sessionID string)
 	// GatewaysChanged does the same for all sessions of an account.
 	GatewaysChanged(ctx context.Context, accountID string)
-	// ToolCalled appends a row to the event log.
-	ToolCalled(ctx context.Context, sessionID string, call glasses.ToolCalled)
+	// LogAssistant appends a row to the event log.
+	LogAssistant(ctx context.Context, sessionID, row string, payload any)
 }
 
 // Assistants provides the apps of sessions with access to the AI gateway, and answers their calls from scripts.
@@ -104,9 +104,9 @@ func (a *Assistants) Open(ctx context.Context, token string) (Session, error) {
 	return a.Store.SessionByGatewayToken(ctx, a.hash(token), a.Sessions.now())
 }
 
-// ToolCalled records in the session's event log that an answer calls one of the app's tools.
-func (a *Assistants) ToolCalled(ctx context.Context, id, name, arguments string) {
-	a.Live.ToolCalled(ctx, id, glasses.NewToolCalled(name, arguments))
+// LogAssistant appends a row about the app's assistant to the session's event log.
+func (a *Assistants) LogAssistant(ctx context.Context, id, row string, payload any) {
+	a.Live.LogAssistant(ctx, id, row, payload)
 }
 
 func (a *Assistants) hash(token string) string { return a.Sessions.Hasher.Hash("gateway token", token) }

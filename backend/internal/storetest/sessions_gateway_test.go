@@ -9,9 +9,9 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-func (l *liveSpy) GatewayChanged(context.Context, string)                 {}
-func (l *liveSpy) GatewaysChanged(context.Context, string)                {}
-func (l *liveSpy) ToolCalled(context.Context, string, glasses.ToolCalled) {}
+func (l *liveSpy) GatewayChanged(context.Context, string)            {}
+func (l *liveSpy) GatewaysChanged(context.Context, string)           {}
+func (l *liveSpy) LogAssistant(context.Context, string, string, any) {}
 
 // gatewayOfSession tests the script and the tokens of a session.
 func gatewayOfSession(t *testing.T, f *sessionFixture) {

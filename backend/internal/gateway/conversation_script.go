@@ -1,0 +1,276 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/gateway/wire"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/assistantscript"
+	"github.com/service-dev/service/glasses/host/websocket"
+	"github.com/service-dev/service/internal/problem"
+)
+
+// scriptVoice is the model that represents a session's script in realtime sessions.
+var scriptVoice = &Model{ID: scriptModel.ID, Name: scriptModel.Name, API: wire.Realtime, Provider: scriptModel.Provider}
+
+// maxScriptTokens is the maximum plausible number of tokens in an answer of a script.
+const maxScriptTokens = 1_000_000_000
+
+// ScriptConversation is a realtime session between an app and its session's script, in real time. It costs nothing and
+// has the limits and endings of a Conversation.
+type ScriptConversation struct {
+	*call  // of the whole conversation
+	app    *websocket.Conn
+	rate   int
+	ctx    context.Context
+	cut    context.CancelCauseFunc
+	leave  []func() // in the order of entering
+	events chan []byte
+
+	mu    sync.Mutex
+	talk  *assistantscript.Conversation
+	timer *time.Timer
+	over  bool
+}
+
+// maxQueued is the maximum number of events for an app that does not read. A script's answer is sent in parts of at
+// most ten seconds of sound.
+const maxQueued = 4096
+
+// ConverseScript begins a conversation of an app with its session's script, at a sample rate of rate Hz. It returns nil
+// if the model is not the script. The caller must call Serve or End of the result. It returns a *Refusal on failure.
+func (s *Service) ConverseScript(
+	ctx context.Context, who Caller, model string, rate int,
+) (*ScriptConversation, error) {
+	script, err := s.script(ctx, who, cmp.Or(model, Assistant))
+	if err != nil {
+		return nil, refusalOf(err)
+	}
+	if script == nil {
+		return nil, nil
+	}
+	end, err := s.begin(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	c := &ScriptConversation{rate: rate, leave: []func(){end}, events: make(chan []byte, maxQueued),
+		call: &call{s: s, who: who, model: scriptVoice, script: script, started: s.Now()}}
+	c.ctx, c.cut = context.WithCancelCause(context.WithoutCancel(ctx))
+	if err := c.enter(ctx); err != nil {
+		c.End()
+		refusal := refusalOf(err)
+		c.recordRefusal(ctx, wire.Realtime, refusal)
+		return nil, refusal
+	}
+	return c, nil
+}
+
+// enter takes the slots of a conversation.
+func (c *ScriptConversation) enter(ctx context.Context) error {
+	leave, err := c.s.conversations.Enter(ctx, c.who.Account+" "+c.who.Project) // it does not wait
+	if err != nil {
+		return TooManyCalls()
+	}
+	c.leave = append(c.leave, leave)
+	if leave, err = c.s.bySession.Enter(ctx, c.who.Session); err != nil {
+		return TooManyCalls()
+	}
+	c.leave = append(c.leave, leave)
+	return nil
+}
+
+// End releases the resources of a conversation. Serve calls it.
+func (c *ScriptConversation) End() {
+	c.cut(nil)
+	for _, leave := range c.leave {
+		leave()
+	}
+	c.leave = nil
+}
+
+// Serve answers the app until it leaves or the conversation is cut, and closes the app's connection.
+func (c *ScriptConversation) Serve(app *websocket.Conn) {
+	defer c.End()
+	c.app = app
+	c.s.keep(c.call, c.cut)
+	defer c.s.forget(c.call)
+	defer context.AfterFunc(c.s.ctx, func() { c.cut(errStopped) })()
+	quiet := time.AfterFunc(c.s.Limits.Quiet, func() { c.cut(errQuiet) })
+	defer quiet.Stop()
+	total := time.AfterFunc(maxSession*time.Second, func() { c.cut(errSession) })
+	defer total.Stop()
+	c.mu.Lock()
+	c.talk = assistantscript.NewConversation(assistantscript.ConversationOptions{Script: c.script, Rate: c.rate,
+		Send: c.send, Log: c.log}, 0)
+	c.timer = time.AfterFunc(time.Hour, func() { c.recovered(c.advance) })
+	c.mu.Unlock()
+	var others sync.WaitGroup
+	others.Go(c.write)
+	others.Go(c.ping)
+	others.Go(func() { c.recovered(func() { c.read(quiet) }) })
+	<-c.ctx.Done()
+	cause := context.Cause(c.ctx)
+	c.mu.Lock()
+	c.over = true
+	c.timer.Stop()
+	c.log(glasses.RowAssistantEnded, glasses.AssistantEnded{Reason: endReason(cause)})
+	c.mu.Unlock()
+	app.SendClose(closing(cause))
+	others.Wait()
+	app.Drop()
+}
+
+// recovered calls f. A panic ends only this conversation, as in a net/http handler.
+func (c *ScriptConversation) recovered(f func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.s.Log.Error("panicked in a conversation with a script", "panic", p, "stack", string(debug.Stack()))
+			c.cut(errPanicked)
+			c.app.Drop()
+		}
+	}()
+	f()
+}
+
+// endReason returns the reason in the event log for the end of a conversation.
+func endReason(cause error) string {
+	switch {
+	case errors.Is(cause, errRevoked):
+		return "stopped"
+	case errors.Is(cause, errQuiet):
+		return "quiet"
+	case errors.Is(cause, errSession):
+		return "too_long"
+	case errors.Is(cause, errStopped):
+		return "restart"
+	case errors.Is(cause, errUnpaid), errors.Is(cause, errUncovered):
+		return problem.CodeNoCredit
+	case errors.Is(cause, errLeft):
+		return "closed"
+	}
+	return "failed"
+}
+
+// log appends a row to the session's event log.
+func (c *ScriptConversation) log(row string, payload any) {
+	c.s.Sessions.LogAssistant(c.logContext(), c.who.Session, row, payload)
+}
+
+// logContext returns a context for the last row too, which is written after the conversation was cut.
+func (c *ScriptConversation) logContext() context.Context { return context.WithoutCancel(c.ctx) }
+
+// send queues an event for the app and counts an answer that has ended.
+func (c *ScriptConversation) send(event []byte) {
+	if e, ok := wire.Server(event, maxScriptTokens); ok && e.Type == wire.EventResponseDone {
+		c.count(e)
+	}
+	select {
+	case c.events <- event:
+	default:
+		c.cut(errHalfOpen)
+	}
+}
+
+// count counts an answer.
+func (c *ScriptConversation) count(e wire.ServerEvent) {
+	outcome, u := outcomeOK, e.Receipt.Usage
+	if e.Status == "cancelled" {
+		outcome = outcomeCancelled
+	}
+	row := c.row(outcome)
+	row.TextIn, row.TextOut, row.AudioOut = u.TextIn, u.TextOut, u.AudioOut
+	ctx, cancel := settleContext(c.ctx)
+	defer cancel()
+	c.book(ctx, 0, row, result{outcome: outcome})
+}
+
+func (c *ScriptConversation) nowMs() int64 { return c.s.Now().Sub(c.started).Milliseconds() }
+
+// advance sends the events that are due.
+func (c *ScriptConversation) advance() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over {
+		c.talk.Advance(c.nowMs())
+		c.setTimer()
+	}
+}
+
+// setTimer sets the time at which the script continues. The caller must hold mu.
+func (c *ScriptConversation) setTimer() {
+	if at, ok := c.talk.Due(); ok {
+		c.timer.Reset(time.Duration(at-c.nowMs()) * time.Millisecond)
+	}
+}
+
+// read handles the app's events until it leaves.
+func (c *ScriptConversation) read(quiet *time.Timer) {
+	for {
+		kind, err := c.app.Next()
+		var data []byte
+		if err == nil && kind != 0 {
+			data, err = readEvent(c.app)
+		}
+		switch {
+		case errors.Is(err, errTooBig):
+			c.cut(err) // the next call of Next skips the event, so that the app receives the reason
+		case err != nil:
+			c.cut(errLeft)
+			return
+		case kind == websocket.Binary:
+			c.send(wire.RealtimeError("", invalidRequest, problem.CodeInvalidJSON, "events are text, not binary frames", "",
+				nil))
+		case kind == websocket.Text:
+			quiet.Reset(c.s.Limits.Quiet)
+			c.receive(data)
+		}
+	}
+}
+
+func (c *ScriptConversation) receive(event []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over {
+		c.talk.Receive(c.nowMs(), event)
+		c.setTimer()
+	}
+}
+
+// write sends queued events to the app.
+func (c *ScriptConversation) write() {
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case event := <-c.events:
+			if c.app.Write(websocket.Text, event) != nil {
+				c.app.Drop() // read ends the conversation
+			}
+		}
+	}
+}
+
+// ping ends the conversation if the app does not respond.
+func (c *ScriptConversation) ping() {
+	ticker := time.NewTicker(c.s.Limits.Ping)
+	defer ticker.Stop()
+	heard := c.app.Heard() - 1
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := c.app.Heard()
+		if now == heard || c.app.Write(websocket.Ping, nil) != nil {
+			c.app.Drop() // read ends the conversation
+			continue
+		}
+		heard = now
+	}
+}
