@@ -143,11 +143,13 @@ type AssistantHeard struct {
 }
 
 // AssistantSaid is the payload of assistant.said. AfterMs is the time from the request to the first sound or text.
-// AudioMs is the length of the sound that was sent to the app.
+// AudioMs is the length of the sound that was sent to the app. AfterSpeechMs is the time from the end of the wearer's
+// speech to the first sound or text, including calls of tools in between; nil if the app sent text instead.
 type AssistantSaid struct {
-	Text    string `json:"text"`
-	AfterMs int64  `json:"afterMs"`
-	AudioMs int64  `json:"audioMs"`
+	Text          string `json:"text"`
+	AfterMs       int64  `json:"afterMs"`
+	AudioMs       int64  `json:"audioMs"`
+	AfterSpeechMs *int64 `json:"afterSpeechMs,omitempty"`
 }
 
 // AssistantInterrupted is the payload of assistant.interrupted. The app has truncated an answer of AudioMs to the

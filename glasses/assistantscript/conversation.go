@@ -32,6 +32,7 @@ type Conversation struct {
 	calls    int // function calls in the conversation
 	listener listener
 	response *response // in progress, or nil
+	speechMs *int64    // when the wearer's last speech ended; nil if the app has sent text since
 }
 
 // ConversationOptions configures a Conversation.
@@ -194,6 +195,7 @@ func (c *Conversation) createItem(i *item) *Failure {
 	}
 	i.Status = "completed"
 	if i.Role == "user" {
+		c.speechMs = nil
 		c.o.Log(glasses.RowAssistantHeard, glasses.AssistantHeard{Text: i.text()})
 	}
 	c.add(i)

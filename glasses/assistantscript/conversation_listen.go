@@ -111,7 +111,8 @@ func (c *Conversation) commitSpeech() {
 	heard := strings.Join(l.words, " ")
 	i := &item{ID: l.itemID, Type: "message", Status: "completed", Role: "user",
 		Content: []part{{Type: "input_audio", Transcript: heard}}}
-	ms := l.pending * 1000 / l.rate
+	ms, ended := l.pending*1000/l.rate, c.nowMs-l.silenceMs
+	c.speechMs = &ended
 	c.o.Log(glasses.RowAssistantHeard, glasses.AssistantHeard{Text: heard, AudioMs: ms})
 	*l = listener{rate: l.rate, samples: l.samples, rest: l.rest}
 	var previous any

@@ -26,11 +26,14 @@ type response struct {
 	begun   bool  // the delay has passed
 	afterMs int64 // the delay
 	message *item // the message, after it has begun; nil if there is none
-	voice   voice
-	sentMs  int64
-	words   []string // words of the transcript that have not been sent yet
-	saidEnd int64    // where the last sent word ends, in ms of sound
-	output  []*item  // complete items
+	firstMs int64 // when the message began
+	// speechMs is when the speech that the response answers ended; nil for text.
+	speechMs *int64
+	voice    voice
+	sentMs   int64
+	words    []string // words of the transcript that have not been sent yet
+	saidEnd  int64    // where the last sent word ends, in ms of sound
+	output   []*item  // complete items
 }
 
 // createResponse begins a response in the conversation.
@@ -61,7 +64,8 @@ func (c *Conversation) createResponse(given *responseBegin) *Failure {
 	if err != nil {
 		return err
 	}
-	r := &response{id: c.newID("resp"), answer: c.o.Script.Answer(request), text: modalities[0] == "text"}
+	r := &response{id: c.newID("resp"), answer: c.o.Script.Answer(request), text: modalities[0] == "text",
+		speechMs: c.speechMs}
 	r.afterMs = r.answer.Delay.Milliseconds()
 	r.dueMs = c.nowMs + r.afterMs
 	c.response = r
@@ -126,6 +130,7 @@ func (c *Conversation) beginMessage(r *response) {
 	if r.answer.Text == "" {
 		return
 	}
+	r.firstMs = c.nowMs
 	r.message = &item{ID: c.newID("item"), Type: "message", Status: "in_progress", Role: "assistant"}
 	previous := c.append(r.message)
 	c.send("response.output_item.added", fields{"response_id": r.id, "output_index": 0, "item": r.message})
@@ -185,8 +190,12 @@ func (c *Conversation) endMessage(r *response, status string) {
 		c.send("response.content_part.done", r.place(fields{"part": fields{"type": "audio", "transcript": p.Transcript}}))
 	}
 	m.Content = []part{p}
-	c.o.Log(glasses.RowAssistantSaid,
-		glasses.AssistantSaid{Text: p.Text + p.Transcript, AfterMs: r.afterMs, AudioMs: r.sentMs})
+	row := glasses.AssistantSaid{Text: p.Text + p.Transcript, AfterMs: r.afterMs, AudioMs: r.sentMs}
+	if r.speechMs != nil {
+		after := r.firstMs - *r.speechMs
+		row.AfterSpeechMs = &after
+	}
+	c.o.Log(glasses.RowAssistantSaid, row)
 	c.send("conversation.item.done", fields{"item": m})
 	c.send("response.output_item.done", fields{"response_id": r.id, "output_index": 0, "item": m})
 	r.output = append(r.output, m)

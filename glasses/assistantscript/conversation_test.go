@@ -161,7 +161,7 @@ func TestConversation_HearsAndSpeaks(t *testing.T) {
 		t.Fatalf("%d bytes of sound, want %d of the voice", len(played), len(want))
 	}
 	if want := []string{`started {"model":"script","sampleRate":16000}`, `heard {"text":"Hello glasses","audioMs":1200}`,
-		`said {"text":"Hi there","afterMs":0,"audioMs":480}`}; !slices.Equal(k.rows, want) {
+		`said {"text":"Hi there","afterMs":0,"audioMs":480,"afterSpeechMs":500}`}; !slices.Equal(k.rows, want) {
 		t.Fatalf("rows %q, want %q", k.rows, want)
 	}
 	if got := k.send(`{"type":"conversation.item.truncate","item_id":"item_x","content_index":0,"audio_end_ms":1}`); got != "error" {

@@ -156,8 +156,9 @@ func converse(t *testing.T, w *world, a *agent, app []string, dir string, stop b
 		return
 	}
 	advance(1000)
-	if said := sees("assistant.said", nil); said["audioMs"] != 10_800.0 {
-		t.Errorf("assistant.said: got %v, want 10800 ms", said)
+	// The wearer stopped speaking half a second before the end of the turn.
+	if said := sees("assistant.said", nil); said["audioMs"] != 10_800.0 || said["afterSpeechMs"] != 1100.0 {
+		t.Errorf("assistant.said: got %v, want 10800 ms of sound, 1100 ms after the speech", said)
 	}
 	hear()
 	advance(200)

@@ -61,6 +61,7 @@ type Conversation struct {
 	cut      context.CancelCauseFunc
 	leave    []func() // in the order of entering
 	quiet    *time.Timer
+	rows     *conversationRows // nil for an app outside of a simulator session
 
 	mu      sync.Mutex
 	turn    *turn       // the answer in progress, or nil
@@ -221,7 +222,7 @@ func (c *Conversation) End() {
 // Serve relays until one side leaves or the conversation is cut, and closes the app's connection.
 func (c *Conversation) Serve(app *websocket.Conn) {
 	defer c.End()
-	c.app = app
+	c.app, c.rows = app, c.newRows()
 	c.s.keep(c.call, c.cut)
 	defer c.s.forget(c.call)
 	defer context.AfterFunc(c.s.ctx, func() { c.cut(errStopped) })()
@@ -241,6 +242,7 @@ func (c *Conversation) Serve(app *websocket.Conn) {
 	})
 	cause := c.endTurn(err)
 	c.cut(cause)
+	c.rows.ended(cause)
 	code, reason := closing(cause)
 	app.SendClose(code, reason)
 	others.Wait()

@@ -40,11 +40,16 @@ type talker struct {
 // talk opens a conversation with a model of the fake provider.
 func (w *world) talk(t *testing.T, id string, session time.Duration) *talker {
 	t.Helper()
+	return w.talkAs(t, id, session, Caller{Account: "acc", Project: "com.example.app", Key: "key"})
+}
+
+func (w *world) talkAs(t *testing.T, id string, session time.Duration, who Caller) *talker {
+	t.Helper()
 	w.addVoice(id, session)
 	served := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		defer close(served)
-		c, err := w.Converse(r.Context(), Caller{Account: "acc", Project: "com.example.app", Key: "key"}, "voice-"+id)
+		c, err := w.Converse(r.Context(), who, "voice-"+id)
 		if err != nil {
 			http.Error(rw, codeOf(err), http.StatusTeapot)
 			return

@@ -52,6 +52,7 @@ func (c *Conversation) clientEvent(data []byte) []byte {
 		c.commits++
 	}
 	c.added += e.Tokens
+	c.rows.client(e)
 	_ = c.send(e.Body)
 	return nil
 }
@@ -76,6 +77,7 @@ func (c *Conversation) begin(e wire.ClientEvent) []byte {
 		body = slices.Concat(e.Body[:len(e.Body)-1], []byte(","), eventID(t.event), []byte("}"))
 	}
 	c.s.keep(t.call, c.cut)
+	c.rows.begin()
 	c.turn, c.latest, c.added = t, t, 0
 	_ = c.send(body)
 	return nil
@@ -135,6 +137,7 @@ func (c *Conversation) fromProvider() error {
 		return err
 	}
 	if forward {
+		c.rows.server(e.Type, data)
 		switch e.Type {
 		case wire.EventSessionUpdated:
 			data = wire.NameModel(data, c.model.ID)
