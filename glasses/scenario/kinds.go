@@ -119,7 +119,7 @@ func expectations() []Kind {
 	return []Kind{
 		{Name: "expect", What: "A row must be added to the event log or, with absent, must not. Only rows since the last " +
 			"step that made something happen count, each for one expectation.", Expects: true,
-			Tool: "waitForEvent", OnlyStep: []string{"absent", "withinMs"},
+			Tool: "waitForEvent", OnlyStep: []string{"absent", "atMost", "withinMs"},
 			Example: `{"expect": {"type": "display.show", "withinMs": 1000}}`,
 			rules: strictjson.Rules{
 				"":         {AnyOf: []string{"type", "kind", "chip", "sender", "payload"}},
@@ -128,6 +128,7 @@ func expectations() []Kind {
 				"chip":     words("", glasses.Chips()...),
 				"sender":   words("", glasses.SenderApp, glasses.SenderGlasses, glasses.SenderService),
 				"payload":  {What: "Fields that it must have; lists and values must be equal.", Object: true},
+				"atMost":   {What: "Numbers of the payload that must not be larger, such as {\"afterSpeechMs\": 800}.", Object: true},
 				"withinMs": within(),
 				"absent":   says("It must not arrive within withinMs."),
 			}},

@@ -118,9 +118,11 @@ type Expect struct {
 	Chip   string `json:"chip,omitempty"`
 	Sender string `json:"sender,omitempty"`
 	// Payload may match partially: objects may have more fields, but lists and values must be equal.
-	Payload  json.RawMessage `json:"payload,omitempty"`
-	WithinMs *int64          `json:"withinMs,omitempty"` // 0 to MaxWithin; DefaultWithin if missing
-	Absent   bool            `json:"absent,omitempty"`
+	Payload json.RawMessage `json:"payload,omitempty"`
+	// AtMost limits numbers of the payload, by field.
+	AtMost   map[string]int64 `json:"atMost,omitempty"`
+	WithinMs *int64           `json:"withinMs,omitempty"` // 0 to MaxWithin; DefaultWithin if missing
+	Absent   bool             `json:"absent,omitempty"`
 }
 
 // ExpectDisplay describes what the wearer must see within WithinMs.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -82,13 +83,39 @@ func (x *run) take(e *scenario.Expect) bool {
 		if row.Seq <= x.since || x.used[row.Seq] || !fits(row, e) {
 			continue
 		}
-		if len(e.Payload) > 0 && subset("payload", e.Payload, row.Payload) != "" {
+		if mismatch(e, row) != "" {
 			continue
 		}
 		x.used[row.Seq], x.taken = true, row
 		return true
 	}
 	return false
+}
+
+// mismatch describes the first difference between a row's payload and the expectation, or returns "".
+func mismatch(e *scenario.Expect, row glasses.Event) string {
+	if len(e.Payload) > 0 {
+		if why := subset("payload", e.Payload, row.Payload); why != "" {
+			return why
+		}
+	}
+	if len(e.AtMost) == 0 {
+		return ""
+	}
+	payload := map[string]json.RawMessage{}
+	_ = json.Unmarshal(row.Payload, &payload) // a payload that is not an object has no fields
+	for _, name := range slices.Sorted(maps.Keys(e.AtMost)) {
+		var got *float64
+		switch err := json.Unmarshal(payload[name], &got); {
+		case payload[name] == nil:
+			return fmt.Sprintf("payload.%s is missing", name)
+		case err != nil || got == nil:
+			return fmt.Sprintf("payload.%s must be a number, not %s", name, short(payload[name]))
+		case *got > float64(e.AtMost[name]):
+			return fmt.Sprintf("payload.%s must be at most %d, not %s", name, e.AtMost[name], short(payload[name]))
+		}
+	}
+	return ""
 }
 
 // fits reports whether a row matches the expectation, ignoring its payload.
@@ -119,10 +146,14 @@ func rowWords(e *scenario.Expect) string {
 }
 
 func described(e *scenario.Expect) string {
-	if len(e.Payload) == 0 {
-		return rowWords(e)
+	words := rowWords(e)
+	if len(e.Payload) > 0 {
+		words += " with " + short(e.Payload)
 	}
-	return rowWords(e) + " with " + short(e.Payload)
+	for _, name := range slices.Sorted(maps.Keys(e.AtMost)) {
+		words += fmt.Sprintf(" with %s of at most %d", name, e.AtMost[name])
+	}
+	return words
 }
 
 // cameInstead describes the rows that were written instead. These are rows of the expected type that do not match or,
@@ -133,8 +164,8 @@ func (x *run) cameInstead(e *scenario.Expect) string {
 		if row.Seq <= x.since {
 			continue
 		}
-		if fits(row, e) && len(e.Payload) > 0 && !x.used[row.Seq] {
-			return "one came, but its " + subset("payload", e.Payload, row.Payload)
+		if why := mismatch(e, row); why != "" && fits(row, e) && !x.used[row.Seq] {
+			return "one came, but its " + why
 		}
 		if !slices.Contains(all, row.Type) {
 			all = append(all, row.Type)
