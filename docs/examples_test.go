@@ -64,7 +64,7 @@ func TestExamples(t *testing.T) {
 			}
 		case "sh":
 			checkProgram(t, b, "sh", "-n")
-		case "yaml":
+		case "yaml", "vtt":
 		default:
 			t.Errorf("%s: no check for code blocks of language %q", b.page, b.language)
 		}
