@@ -26,7 +26,12 @@ const (
 	RefusesAnswer  = "refuses-answer" // answers response.create with an error
 	CutsInside     = "cuts-inside"    // breaks off the connection inside its answer
 	FailedAnswer   = "failed-answer"  // ends its answer as failed, with a receipt
+	RefusesUpdates = "refuses-update" // answers each session.update but the first with an error
+	TellsAccount   = "tells-account"  // answers response.create with an error about the operator's account
 )
+
+// Account is what providers say about the operator's account in errors and as they close a connection.
+const Account = "org-operator"
 
 // Answer is the record of one answer in a realtime session.
 type Answer struct {
@@ -124,6 +129,10 @@ func (t *talk) handle(e clientEvent) bool {
 			t.fail(e, "invalid_value")
 			return true
 		}
+		if t.updates > 1 && t.model == RefusesUpdates {
+			t.fail(e, "invalid_value")
+			return true
+		}
 		if turn := e.Session.Audio.Input.Turn; turn != nil {
 			var detection *struct {
 				Create *bool `json:"create_response"`
@@ -147,6 +156,10 @@ func (t *talk) handle(e clientEvent) bool {
 			t.fail(e, "invalid_value")
 			return true
 		}
+		if t.model == TellsAccount {
+			t.fail(e, "insufficient_quota")
+			return true
+		}
 		return t.answer(e.Response.Most)
 	case "conversation.item.delete": // it has no items
 		t.fail(e, "invalid_value")
@@ -165,13 +178,13 @@ func (t *talk) commit() {
 
 func (t *talk) fail(e clientEvent, code string) {
 	t.send("error", map[string]any{"error": map[string]any{"type": "invalid_request_error", "code": code,
-		"message": "refused", "event_id": e.EventID}})
+		"message": Account + " refused", "event_id": e.EventID}})
 }
 
 // answer begins an answer. It returns false if the session ends.
 func (t *talk) answer(most int64) bool {
 	if t.model == ClosesWith4000 {
-		_ = t.conn.Close(4000, "no more")
+		_ = t.conn.Close(4000, Account+" has no credit left")
 		return false
 	}
 	t.answers++
@@ -236,7 +249,12 @@ func (t *talk) done(status string) {
 	case UsageNegative:
 		usage = map[string]any{"input_tokens": -5, "output_tokens": 1}
 	}
-	event := map[string]any{"response": map[string]any{"id": a.ID, "status": status, "usage": usage}}
+	response := map[string]any{"id": a.ID, "status": status, "usage": usage}
+	if status == "failed" {
+		response["status_details"] = map[string]any{"type": "failed", "error": map[string]any{"type": "server_error",
+			"code": "rate_limit_exceeded", "message": Account + " is over its limit"}}
+	}
+	event := map[string]any{"response": response}
 	t.send("response.done", event)
 	if t.model == DoneTwice {
 		t.send("response.done", event)

@@ -26,7 +26,7 @@ const (
 	stallTime            = 30 * time.Second
 )
 
-// Close codes of conversations that the gateway ends. Others come from the provider.
+// Close codes of conversations that the gateway ends. Of a provider's codes, apps receive only 1000.
 const (
 	closeInvalidKey = 4401
 	closeNoCredit   = 4402
@@ -280,8 +280,8 @@ func closing(cause error) (websocket.Status, string) {
 		return closeTooLarge, cause.Error()
 	case errors.Is(cause, errUnasked), errors.Is(cause, errHalfOpen), errors.Is(cause, errLimits):
 		return closeProvider, cause.Error()
-	case errors.As(cause, &closed) && (closed.Code == ws.StatusNormalClosure || closed.Code >= 3000 && closed.Code <= 4999):
-		return websocket.Status(closed.Code), closed.Reason
+	case errors.As(cause, &closed) && closed.Code == ws.StatusNormalClosure:
+		return websocket.Status(closed.Code), "the provider ended the conversation"
 	}
 	return closeProvider, "the provider closed the connection"
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -209,7 +210,7 @@ func TestConversation_Misbehaviour(t *testing.T) {
 		{llmtest.UsageNegative, askAnswer, "response.done", 0, "ok", 0, true},
 		{llmtest.CutsInside, askAnswer, "", closeProvider, "failed", 0, true},
 		{llmtest.RefusesAnswer, askAnswer, "error invalid_value", 0, "failed", 0, false},
-		{llmtest.ClosesWith4000, askAnswer, "", 4000, "failed", 0, true},
+		{llmtest.ClosesWith4000, askAnswer, "", closeProvider, "failed", 0, true},
 		{llmtest.RefusesLimits, "", "", closeProvider, "", 0, false},
 	} {
 		t.Run(c.model, func(t *testing.T) {
@@ -435,4 +436,43 @@ func TestConversation_SurvivesPanic(t *testing.T) {
 	b := w.talk(t, llmtest.Good, time.Minute)
 	b.send(askText, askAnswer)
 	b.until("response.done")
+}
+
+// An app receives nothing that a provider says about the operator's account, whether in an error, in a failed answer or
+// as it closes the connection.
+func TestConversation_HidesTheOperatorsAccount(t *testing.T) {
+	for _, model := range []string{llmtest.TellsAccount, llmtest.FailedAnswer, llmtest.ClosesWith4000} {
+		w := newWorld(t, credit.USD, talkLimits)
+		a := w.talk(t, model, time.Minute)
+		a.send(askAnswer)
+		switch model {
+		case llmtest.TellsAccount:
+			_, event := a.until("error provider_error")
+			if text := fmt.Sprint(event); strings.Contains(text, llmtest.Account) {
+				t.Errorf("the app got %s", text)
+			}
+		case llmtest.FailedAnswer:
+			_, event := a.until("response.done")
+			if text := fmt.Sprint(event); strings.Contains(text, llmtest.Account) || !strings.Contains(text, "provider_error") {
+				t.Errorf("the app got %s", text)
+			}
+		default:
+			if _, code, reason := a.closed(); code != closeProvider || strings.Contains(reason, llmtest.Account) {
+				t.Errorf("closed with %d %q", code, reason)
+			}
+		}
+	}
+}
+
+// A session.update that the provider refuses changes no rule of the gateway, and its error has the app's event_id.
+func TestConversation_RefusedUpdate(t *testing.T) {
+	w := newWorld(t, credit.USD, talkLimits)
+	a := w.talk(t, llmtest.RefusesUpdates, time.Minute)
+	a.send(`{"type":"session.update","event_id":"mine","session":{"type":"realtime","audio":{"input":{"turn_detection":null}}}}`)
+	_, event := a.until("error invalid_value")
+	if detail, _ := event["error"].(map[string]any); detail["event_id"] != "mine" {
+		t.Errorf("got %v, want the ID of the event", detail)
+	}
+	a.send(appendOnce) // the provider still detects the end of speech, so that the gateway still asks for answers
+	a.until("response.done")
 }

@@ -89,14 +89,17 @@ func eventID(id string) []byte {
 	return quoted
 }
 
-// appEvent returns an error event of the provider with the ID that the app knows.
-func (c *Conversation) appEvent(data []byte, e wire.ServerEvent) []byte {
+// appError returns an error event of the provider as the app receives it, with the event_id that the app chose.
+func (c *Conversation) appError(e wire.ServerEvent) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.latest == nil || c.latest.asked == "" || e.Event != c.latest.event {
-		return data
+	id := e.Event
+	if update, ok := c.rules.Refused(id); ok {
+		id = update
+	} else if c.latest != nil && id == c.latest.event {
+		id = c.latest.asked
 	}
-	return bytes.Replace(data, eventID(e.Event), eventID(c.latest.asked), 1)
+	return e.AppError(id)
 }
 
 // reserveAnswer holds the maximum price of an answer.
@@ -142,7 +145,11 @@ func (c *Conversation) fromProvider() error {
 		case wire.EventSessionUpdated:
 			data = wire.NameModel(data, c.model.ID)
 		case wire.EventError:
-			data = c.appEvent(data, e)
+			c.s.Log.Info("provider of a realtime session sent an error", "provider", c.model.Provider.ID,
+				"model", c.model.ID, "code", e.Code)
+			data = c.appError(e)
+		case wire.EventResponseDone:
+			data = wire.RedactStatus(data)
 		}
 		if err := c.app.Write(websocket.Text, c.redact(data)); err != nil {
 			c.app.Drop() // fromApp ends the conversation
@@ -169,6 +176,7 @@ func (c *Conversation) serverEvent(e wire.ServerEvent) (forward bool, err error)
 			c.ours--
 			return false, nil
 		}
+		c.rules.Updated()
 	case wire.EventCommitted:
 		if c.commits > 0 {
 			c.commits--

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"maps"
 	"slices"
@@ -44,8 +45,18 @@ type RealtimeRules struct {
 	// Responds is set if the gateway has to start an answer when the provider has detected the end of speech.
 	Responds bool
 
-	asked int64            // the session's maximum length of an answer, if the app has requested one
-	fixed map[string]int64 // bytes of the session's instructions and tools, by field
+	asked   int64            // the session's maximum length of an answer, if the app has requested one
+	fixed   map[string]int64 // bytes of the session's instructions and tools, by field
+	updates int              // sent so far
+	pending []update         // not yet confirmed or refused by the provider, the oldest first
+}
+
+// update is what a session.update of the app changes once the provider confirms it.
+type update struct {
+	event, id string // the event_id that the provider knows, and the app's
+	asked     int64  // 0 if unchanged
+	responds  *bool  // nil if unchanged
+	fixed     map[string]int64
 }
 
 // NewRealtimeRules returns rules with the defaults of a session.
@@ -91,11 +102,18 @@ func (r *RealtimeRules) limits(output int64) string {
 // Tokens since the end of the last answer.
 func (r *RealtimeRules) InputBound(added, context int64) int64 {
 	bound := r.History + added + perTools + perRequest
-	for _, n := range r.fixed {
-		bound += n
+	for _, name := range fixedFields {
+		most := r.fixed[name]
+		for _, u := range r.pending {
+			most = max(most, u.fixed[name])
+		}
+		bound += most
 	}
 	return min(bound, context)
 }
+
+// fixedFields are the fields of a session that the provider reads again for each answer.
+var fixedFields = [...]string{"session.instructions", "session.tools"}
 
 // Client decodes an event of the app. It returns a *FieldError for an event that must not be sent to the provider. The
 // result has Type and ID even then, if they are known.
@@ -138,19 +156,8 @@ func (r *RealtimeRules) Client(data []byte) (ClientEvent, error) {
 	return e, nil
 }
 
-// update adds the gateway's settings to a session.update, and notes what the app has requested.
+// update adds the gateway's settings to a session.update, and notes what changes if the provider confirms it.
 func (r *RealtimeRules) update(e ClientEvent, d *decoder) (ClientEvent, error) {
-	if most, ok := d.taken["session.max_output_tokens"]; ok {
-		r.asked = r.outputOf(most)
-	}
-	if turn, ok := d.taken["session.audio.input.turn_detection"]; ok {
-		r.Responds = turn.Kind() == '{' && string(d.taken["create_response"]) != "false"
-	}
-	for _, name := range []string{"session.instructions", "session.tools"} {
-		if v, ok := d.taken[name]; ok {
-			r.fixed[name] = int64(len(v))
-		}
-	}
 	voice := d.taken["session.audio.output.voice"]
 	if ours, _ := stringOf(voice); voice != nil {
 		theirs, ok := r.Voices[ours]
@@ -160,14 +167,65 @@ func (r *RealtimeRules) update(e ClientEvent, d *decoder) (ClientEvent, error) {
 		quoted, _ := jsontext.AppendQuote(nil, theirs)
 		e.Body = bytes.Replace(e.Body, []byte(voiceHere), quoted, 1)
 	}
-	e.Body = bytes.Replace(e.Body, []byte(limitsHere), []byte(r.limits(r.asked)), 1)
+	r.updates++
+	u := update{event: "update_" + strconv.Itoa(r.updates), id: e.ID, fixed: map[string]int64{}}
+	if most, ok := d.taken["session.max_output_tokens"]; ok {
+		u.asked = r.outputOf(most)
+	}
+	if turn, ok := d.taken["session.audio.input.turn_detection"]; ok {
+		responds := turn.Kind() == '{' && string(d.taken["create_response"]) != "false"
+		u.responds = &responds
+	}
+	for _, name := range fixedFields {
+		if v, ok := d.taken[name]; ok {
+			u.fixed[name] = int64(len(v))
+		}
+	}
+	r.pending = append(r.pending, u)
+	e.Body = bytes.Replace(e.Body, []byte(limitsHere), []byte(r.limits(r.output())), 1)
+	e.Body = slices.Concat(e.Body[:len(e.Body)-1], []byte(`,"event_id":"`+u.event+`"}`))
 	e.Tokens = 0 // counted by InputBound
 	return e, nil
 }
 
+// Updated applies the oldest session.update of the app that the provider has not answered.
+func (r *RealtimeRules) Updated() {
+	if len(r.pending) == 0 {
+		return
+	}
+	u := r.pending[0]
+	r.pending = r.pending[1:]
+	r.asked = cmp.Or(u.asked, r.asked)
+	if u.responds != nil {
+		r.Responds = *u.responds
+	}
+	maps.Copy(r.fixed, u.fixed)
+}
+
+// Refused forgets the session.update that the provider knows by this event_id. It returns the event_id that the app
+// chose, or false if there is no such update.
+func (r *RealtimeRules) Refused(event string) (id string, ok bool) {
+	i := slices.IndexFunc(r.pending, func(u update) bool { return u.event == event })
+	if i < 0 {
+		return "", false
+	}
+	id = r.pending[i].id
+	r.pending = slices.Delete(r.pending, i, i+1)
+	return id, true
+}
+
+// output returns the maximum length of an answer once the provider has confirmed all updates.
+func (r *RealtimeRules) output() int64 {
+	most := r.asked
+	for _, u := range r.pending {
+		most = cmp.Or(u.asked, most)
+	}
+	return most
+}
+
 // create adds the limit on the length of the answer to a response.create.
 func (r *RealtimeRules) create(e ClientEvent, d *decoder) ClientEvent {
-	output := r.asked
+	output := r.output()
 	if most, ok := d.taken["response.max_output_tokens"]; ok {
 		output = r.outputOf(most)
 	}
@@ -183,7 +241,7 @@ func maxOutputTokens(n int64) string { return `"max_output_tokens":` + strconv.F
 
 // Respond returns the event that starts an answer at the end of speech.
 func (r *RealtimeRules) Respond() []byte {
-	return []byte(`{"type":"response.create","response":{` + maxOutputTokens(r.asked) + `}}`)
+	return []byte(`{"type":"response.create","response":{` + maxOutputTokens(r.output()) + `}}`)
 }
 
 // outputOf returns the maximum length of an answer for a requested one, which may be "inf".

@@ -16,7 +16,9 @@ const (
 
 // clientEvents has the rule for each event that an app may send.
 var clientEvents = map[string]rule{
-	EventSessionUpdate:          clientEvent(fields{"session": realtimeSession}, "session"),
+	// The gateway chooses the event_id of an update, by which the provider refuses it.
+	EventSessionUpdate: object(fields{"type": text(maxName), "event_id": omitted(orNull(text(maxName))),
+		"session": realtimeSession}, "type", "session"),
 	eventAppend:                 clientEvent(fields{"audio": audioText, "transcript": dropped}, "audio"),
 	EventCommit:                 clientEvent(nil),
 	"input_audio_buffer.clear":  clientEvent(nil),

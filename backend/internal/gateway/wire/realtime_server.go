@@ -2,9 +2,13 @@ package wire
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/service-dev/service/internal/problem"
 )
 
 // serverEvents are the events of a provider that apps receive.
@@ -31,6 +35,8 @@ type ServerEvent struct {
 	Status   string // of a response: completed, cancelled, failed or incomplete
 	Code     string // of an error
 	Event    string // event_id of the app's event that caused an error
+	Kind     string // of an error
+	Param    string // of an error
 	Receipt  RealtimeReceipt
 	// Tokens estimates the part of the answer in a delta: sound in AudioOut, the rest in TextOut.
 	Tokens RealtimeUsage
@@ -60,6 +66,10 @@ func Server(data []byte, most int64) (e ServerEvent, ok bool) {
 					switch name {
 					case "code":
 						e.Code, _ = stringOf(v)
+					case "type":
+						e.Kind, _ = stringOf(v)
+					case "param":
+						e.Param, _ = stringOf(v)
 					case "event_id":
 						e.Event, _ = stringOf(v)
 					}
@@ -93,6 +103,60 @@ func (e *ServerEvent) response(v jsontext.Value, most int64) {
 		}
 		return nil
 	}, lenient...)
+}
+
+// AppError returns an error event of a provider as the app receives it. id is the event_id that the app chose, or "".
+// The provider's message may tell of the operator's account, and is left out.
+func (e ServerEvent) AppError(id string) []byte {
+	if e.Kind != "invalid_request_error" || !isTechnical(e.Code) {
+		return RealtimeError(id, "server_error", problem.CodeProviderError, "the model's provider failed: try again", "", nil)
+	}
+	param := e.Param
+	if !isTechnical(param) {
+		param = ""
+	}
+	return RealtimeError(id, e.Kind, e.Code, "the model's provider refused the event: "+e.Code, param, nil)
+}
+
+// isTechnical reports whether a code or the name of a field tells nothing about the operator's account.
+func isTechnical(code string) bool {
+	if code == "" || len(code) > maxName {
+		return false
+	}
+	for _, c := range []byte(code) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '.' && c != '[' && c != ']' {
+			return false
+		}
+	}
+	return !slices.ContainsFunc([]string{"key", "quota", "billing", "balance", "credit", "organization", "account",
+		"project", "payment", "permission", "rate_limit", "tier"}, func(s string) bool { return strings.Contains(code, s) })
+}
+
+// RedactStatus removes what a provider says about the failure of an answer from its response.done.
+func RedactStatus(data []byte) []byte {
+	var event, response, details map[string]jsontext.Value
+	if json.Unmarshal(data, &event, lenient...) != nil || json.Unmarshal(event["response"], &response, lenient...) != nil ||
+		response["status_details"].Kind() != '{' ||
+		json.Unmarshal(response["status_details"], &details, lenient...) != nil || details["error"] == nil {
+		return data
+	}
+	details["error"] = jsontext.Value(`{"type":"server_error","code":"` + problem.CodeProviderError + `"}`)
+	for _, part := range []struct {
+		of    map[string]jsontext.Value
+		name  string
+		value map[string]jsontext.Value
+	}{{response, "status_details", details}, {event, "response", response}} {
+		inner, err := json.Marshal(part.value, json.Deterministic(true))
+		if err != nil {
+			return nil
+		}
+		part.of[part.name] = inner
+	}
+	out, err := json.Marshal(event, json.Deterministic(true))
+	if err != nil {
+		return nil
+	}
+	return out
 }
 
 // NameModel replaces the provider's name of the model in an event about the session.

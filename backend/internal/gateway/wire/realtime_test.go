@@ -25,17 +25,17 @@ func TestRealtime_Client(t *testing.T) {
 		"sound, type far behind": {`{"audio":"` + strings.Repeat("A", 4000) + `","type":"input_audio_buffer.append"}`,
 			`{"audio":"` + strings.Repeat("A", 4000) + `","type":"input_audio_buffer.append"}`},
 		"model changed": {`{"type":"session.update","session":{"type":"realtime","model":"dear","truncation":"disabled"}}`,
-			`{"type":"session.update","session":{"type":"realtime",` + limits + `}}`},
+			`{"type":"session.update","event_id":"update_1","session":{"type":"realtime",` + limits + `}}`},
 		"type last": {`{"session":{"type":"realtime","max_output_tokens":"inf"},"type":"session.update"}`,
-			`{"session":{"type":"realtime",` + limits + `},"type":"session.update"}`},
+			`{"session":{"type":"realtime",` + limits + `},"type":"session.update","event_id":"update_1"}`},
 		"voice": {`{"type":"session.update","session":{"type":"realtime","audio":{"output":{"voice":"warm"}}}}`,
-			`{"type":"session.update","session":{"type":"realtime","audio":{"output":{"voice":"marin"}},` + limits + `}}`},
+			`{"type":"session.update","event_id":"update_1","session":{"type":"realtime","audio":{"output":{"voice":"marin"}},` + limits + `}}`},
 		"automatic answers": {`{"type":"session.update","session":{"type":"realtime","audio":{"input":{"turn_detection":` +
 			`{"type":"semantic_vad","create_response":true}}}}}`,
-			`{"type":"session.update","session":{"type":"realtime","audio":{"input":{"turn_detection":` +
+			`{"type":"session.update","event_id":"update_1","session":{"type":"realtime","audio":{"input":{"turn_detection":` +
 				`{"type":"semantic_vad","create_response":false}}},` + limits + `}}`},
 		"no turn detection": {`{"type":"session.update","session":{"type":"realtime","audio":{"input":{"turn_detection":null}}}}`,
-			`{"type":"session.update","session":{"type":"realtime","audio":{"input":{"turn_detection":null}},` + limits + `}}`},
+			`{"type":"session.update","event_id":"update_1","session":{"type":"realtime","audio":{"input":{"turn_detection":null}},` + limits + `}}`},
 		"answer":       {`{"type":"response.create"}`, `{"type":"response.create","response":{"max_output_tokens":1000}}`},
 		"empty answer": {`{"type":"response.create","response":{}}`, `{"type":"response.create","response":{"max_output_tokens":1000}}`},
 		"long answer": {`{"response":{"max_output_tokens":5000,"conversation":"none"},"type":"response.create"}`,
@@ -113,6 +113,7 @@ func TestRealtime_Responds(t *testing.T) {
 	} {
 		_, err := r.Client([]byte(`{"type":"session.update","session":{"type":"realtime","audio":{"input":{"turn_detection":` +
 			c.turn + `}}}}`))
+		r.Updated()
 		if err != nil || r.Responds != c.want {
 			t.Errorf("%s: got %v, %v", c.turn, r.Responds, err)
 		}
@@ -136,6 +137,51 @@ func TestRealtime_Bound(t *testing.T) {
 	}
 	if got := r.InputBound(1_000_000, 32_000); got != 32_000 {
 		t.Errorf("the bound exceeds the context: %d", got)
+	}
+}
+
+// The bound counts the larger instructions until the provider confirms or refuses a change, and an update with an
+// unknown voice changes nothing.
+func TestRealtime_UpdateNotConfirmed(t *testing.T) {
+	r := rules()
+	set := func(instructions, more string) (ClientEvent, error) {
+		return r.Client([]byte(`{"type":"session.update","event_id":"mine","session":{"type":"realtime","instructions":"` +
+			instructions + `"` + more + `}}`))
+	}
+	long := strings.Repeat("x", 1000)
+	if _, err := set(long, ""); err != nil {
+		t.Fatal(err)
+	}
+	r.Updated()
+	full := r.InputBound(0, 1_000_000)
+	if _, err := set("", `,"max_output_tokens":5,"audio":{"input":{"turn_detection":null},"output":{"voice":"none"}}`); err == nil {
+		t.Fatal("an unknown voice was accepted")
+	}
+	r.Updated()
+	if got := r.InputBound(0, 1_000_000); got != full || !r.Responds || r.asked != 1000 {
+		t.Errorf("a refused update changed the rules: bound %d, want %d", got, full)
+	}
+	e, err := set("", `,"max_output_tokens":5`)
+	if err != nil || r.InputBound(0, 1_000_000) != full {
+		t.Errorf("an update that is not confirmed lowered the bound: %v", err)
+	}
+	var sent struct {
+		ID string `json:"event_id"`
+	}
+	if err := json.Unmarshal(e.Body, &sent); err != nil {
+		t.Fatal(err)
+	}
+	if id, ok := r.Refused(sent.ID); id != "mine" || !ok {
+		t.Errorf("the update %q was not found", sent.ID)
+	}
+	if r.Updated(); r.InputBound(0, 1_000_000) != full || r.output() != 1000 {
+		t.Error("a refused update changed the rules")
+	}
+	if _, err := set("", ""); err != nil {
+		t.Fatal(err)
+	}
+	if r.Updated(); r.InputBound(0, 1_000_000) != full-1000 {
+		t.Error("a confirmed update did not lower the bound")
 	}
 }
 
