@@ -288,7 +288,7 @@ func (s *localSession) waitingCalls(a *App) (n int) {
 			n++
 		}
 	}
-	for c := range s.conversations {
+	for _, c := range s.conversations {
 		if _, waits := c.script.Due(); waits && c.isOf(a) {
 			n++
 		}

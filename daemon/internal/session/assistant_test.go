@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +20,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/assistantscript"
+	"github.com/service-dev/service/glasses/host"
 )
 
 const listScript = `{"rules": [
@@ -347,4 +349,44 @@ func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.String()
+}
+
+// listed is the peer of a conversation. It adds its name to a list for each event.
+type listed struct {
+	host.Receiver
+	name string
+	list *[]string
+}
+
+func (l listed) SendText([]byte) { *l.list = append(*l.list, l.name) }
+
+func TestAssistant_ConversationsTakeTurnsInOrder(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	o, a, _, g := scripted(t, m, backend.ClockVirtual)
+	defer a.Leave()
+	for range 10 {
+		var list []string
+		var open []*Conversation
+		for _, name := range []string{"first", "second"} {
+			c, err := m.Converse(g.Token, 16000, listed{name: name, list: &list})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Receive([]byte(`{"type":"conversation.item.create","item":{"type":"message","role":"user",` +
+				`"content":[{"type":"input_text","text":"slow"}]}}`))
+			c.Receive([]byte(`{"type":"response.create"}`))
+			open = append(open, c)
+		}
+		s := open[0].session
+		s.Mu.Lock()
+		list = nil
+		s.advanceConversations(s.state.nowMs() + 10_000)
+		s.Mu.Unlock()
+		if got := slices.Compact(list); !slices.Equal(got, []string{"first", "second"}) {
+			t.Fatalf("session %s sent events to %v, want first, then second", o.SessionID, got)
+		}
+		for _, c := range open {
+			c.Leave("closed")
+		}
+	}
 }

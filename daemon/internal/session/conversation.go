@@ -2,6 +2,7 @@ package session
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/service-dev/service/glasses"
@@ -46,7 +47,7 @@ func (m *Manager) Converse(token string, rate int, peer host.Receiver) (*Convers
 		return nil, errManyConversations
 	}
 	c := &Conversation{session: s, app: app, peer: peer}
-	s.conversations[c] = true
+	s.conversations = append(s.conversations, c)
 	c.script = assistantscript.NewConversation(assistantscript.ConversationOptions{Script: s.script, Rate: rate,
 		Log: s.logService,
 		Send: func(event []byte) {
@@ -62,7 +63,7 @@ func (c *Conversation) Receive(event []byte) {
 	s := c.session
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	if !s.conversations[c] {
+	if !slices.Contains(s.conversations, c) {
 		return
 	}
 	c.script.Receive(s.state.nowMs(), event)
@@ -79,10 +80,10 @@ func (c *Conversation) Leave(reason string) {
 
 // endConversation ends a conversation. The caller holds Mu.
 func (s *localSession) endConversation(c *Conversation, reason string) {
-	if !s.conversations[c] {
+	if !slices.Contains(s.conversations, c) {
 		return
 	}
-	delete(s.conversations, c)
+	s.conversations = slices.DeleteFunc(s.conversations, func(other *Conversation) bool { return other == c })
 	if c.timer != nil {
 		c.timer.Stop()
 	}
@@ -91,7 +92,7 @@ func (s *localSession) endConversation(c *Conversation, reason string) {
 
 // endConversations ends every conversation when the session stops. The caller holds Mu.
 func (s *localSession) endConversations(code int, reason string) {
-	for c := range s.conversations {
+	for _, c := range slices.Clone(s.conversations) {
 		s.endConversation(c, "stopped")
 		c.peer.End(websocket.Status(code), reason)
 	}
@@ -99,7 +100,7 @@ func (s *localSession) endConversations(code int, reason string) {
 
 // advanceConversations sends the events that are due. The caller holds Mu.
 func (s *localSession) advanceConversations(nowMs int64) {
-	for c := range s.conversations {
+	for _, c := range s.conversations {
 		c.script.Advance(nowMs)
 		c.noteSent()
 	}
@@ -138,7 +139,7 @@ func (c *Conversation) advance() {
 	s := c.session
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	if s.conversations[c] {
+	if slices.Contains(s.conversations, c) {
 		c.script.Advance(s.state.nowMs())
 		c.noteSent()
 	}

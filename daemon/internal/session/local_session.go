@@ -58,7 +58,7 @@ type localSession struct {
 	calls  map[*assistantCall]bool // assistant calls whose answers are not due yet
 	asked  int                     // number of calls so far
 
-	conversations map[*Conversation]bool // realtime conversations of apps
+	conversations []*Conversation // realtime conversations of apps, in the order in which they began
 
 	end context.CancelFunc
 	wg  sync.WaitGroup
@@ -118,7 +118,7 @@ func (s *localSession) wake() error {
 	log.written, log.broken = s.rowsWritten, s.logBroken
 	ctx, end := context.WithCancel(s.owner.life)
 	s.end, s.life, s.calls = end, ctx, map[*assistantCall]bool{}
-	s.conversations = map[*Conversation]bool{}
+	s.conversations = nil
 	s.loadScript()
 	// The writer stops last, so that it still writes the rows of the other goroutines.
 	writerCtx, endWriter := context.WithCancel(context.WithoutCancel(ctx))
@@ -232,7 +232,7 @@ func (s *localSession) nextDue() (at int64, ok bool) {
 			at, ok = c.due, true
 		}
 	}
-	for c := range s.conversations {
+	for _, c := range s.conversations {
 		if due, waits := c.script.Due(); waits && (!ok || due < at) {
 			at, ok = due, true
 		}
