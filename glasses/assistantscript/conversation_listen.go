@@ -22,7 +22,8 @@ type listener struct {
 
 	samples   int64    // received in the conversation
 	pending   int64    // samples since the last commit or clear
-	words     []string // heard since the last commit or clear
+	words     []string // heard since the last commit or clear, at most about maxMatched bytes
+	heard     int      // bytes of words
 	itemID    string   // of the speech in progress; empty if there is none
 	silenceMs int64    // since the speech's last loud frame
 }
@@ -39,7 +40,9 @@ func (c *Conversation) listen(pcm []byte, transcript string) *Failure {
 		return invalid(problem.CodeInvalidValue, "audio", "audio must be 16-bit samples in base64")
 	}
 	l := &c.listener
-	if transcript != "" {
+	if transcript != "" && l.heard < maxMatched { // conditions examine no more
+		transcript = strings.ToValidUTF8(transcript[:min(len(transcript), maxMatched-l.heard)], "")
+		l.heard += len(transcript) + 1
 		l.words = append(l.words, transcript)
 	}
 	l.rest = append(l.rest, pcm...)

@@ -347,3 +347,15 @@ func FuzzConversation(f *testing.F) {
 		}
 	})
 }
+
+// An app that never ends its turn does not fill the memory with what was heard.
+func TestConversation_BoundsWhatItHears(t *testing.T) {
+	k := newTalk(t, helloRule)
+	k.send(`{"type":"session.update","session":{"type":"realtime","audio":{"input":{"turn_detection":null}}}}`)
+	for range 100 {
+		k.say(100, true, strings.Repeat("word ", 100))
+	}
+	if got := len(strings.Join(k.listener.words, " ")); got > maxMatched || got < maxMatched-1 {
+		t.Errorf("the words have %d bytes, want %d", got, maxMatched)
+	}
+}
