@@ -86,13 +86,91 @@ func TestConversation_WithScript(t *testing.T) {
 		t.Run(language, func(t *testing.T) {
 			a.t = t
 			dir := exampleInto(t, a, language, "assistant")
-			app := []string{nodeTool(t, "node/bin/node"), filepath.Join(dir, "talk.ts")}
-			if language == "python" {
-				app = []string{program(t, "python3"), "-B", filepath.Join(dir, "talk.py")}
-			}
-			writeInto(t, app[len(app)-1], talkingApps[filepath.Base(app[len(app)-1])])
+			app := talkingApp(t, dir, language)
 			converse(t, w, a, app, dir, true)
 			converse(t, w, a, app, dir, false)
+		})
+	}
+}
+
+// talkingApp writes the app of a language to dir and returns its command.
+func talkingApp(t *testing.T, dir, language string) []string {
+	t.Helper()
+	app := []string{nodeTool(t, "node/bin/node"), filepath.Join(dir, "talk.ts")}
+	if language == "python" {
+		app = []string{program(t, "python3"), "-B", filepath.Join(dir, "talk.py")}
+	}
+	writeInto(t, app[len(app)-1], talkingApps[filepath.Base(app[len(app)-1])])
+	return app
+}
+
+// writeSpeech writes a recording of 700 ms of speech with its transcript to dir, and returns its path.
+func writeSpeech(t *testing.T, dir string) string {
+	t.Helper()
+	sound := filepath.Join(dir, "speech.wav")
+	if err := os.WriteFile(sound, speechWAV(700), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	writeInto(t, filepath.Join(dir, "speech.vtt"),
+		"WEBVTT\n\n00:00.000 --> 00:00.400\nWe need\n\n00:00.400 --> 00:00.700\nmilk\n")
+	return sound
+}
+
+// sees waits for an event and returns its payload, with its time as at.
+func (a *agent) sees(typ string, payload map[string]any) map[string]any {
+	a.t.Helper()
+	wait := map[string]any{"type": typ, "timeoutSeconds": 20}
+	if payload != nil {
+		wait["payload"] = payload
+	}
+	row := a.call("waitForEvent", wait)
+	event, _ := row.Structured["event"].(map[string]any)
+	if row.Structured["status"] != "found" || event == nil {
+		a.t.Fatalf("wait for event %s %v: %v", typ, payload, row.Structured)
+	}
+	got, _ := event["payload"].(map[string]any)
+	got["at"] = event["at"]
+	return got
+}
+
+// advance moves the virtual clock, and expects everything to be settled.
+func (a *agent) advance(ms int) {
+	a.t.Helper()
+	if moved := a.call("advanceTime", map[string]any{"ms": ms}); moved.IsError || moved.Structured["settled"] != true {
+		a.t.Errorf("advanceTime: got %v, want settled", moved.Structured)
+	}
+}
+
+// An answer that is longer than what glasses can buffer is played to its end.
+func TestConversation_LongAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	needAgent(t)
+	a := startAgent(w, "modern", false)
+	defer func() { a.t = t }()
+	for _, language := range []string{"typescript", "python"} {
+		t.Run(language, func(t *testing.T) {
+			a.t = t
+			dir := exampleInto(t, a, language, "assistant")
+			sound := writeSpeech(t, dir)
+			script := filepath.Join(dir, "script.json")
+			writeInto(t, script, `{"rules":[{"when":{"contains":"milk"},"reply":{"text":"`+
+				strings.Repeat("So it is. ", 150)+`"}}]}`)
+			s := a.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "virtual",
+				"deviceModel": "system_audio", "assistantScript": script})
+			cmd := startApp(t, w, talkingApp(t, dir, language), s)
+			a.sees("audio.start", nil)
+			a.sees("assistant.started", nil)
+			if got := a.call("injectSensor", map[string]any{"microphoneFile": sound}); got.IsError {
+				t.Fatalf("injectSensor: %v", got.Structured)
+			}
+			a.advance(30_000)
+			a.advance(65_000)
+			// The turn ends after half a second of silence.
+			if got := a.sees("playback", map[string]any{"state": "finished"}); got["playedMs"] != 90_000.0 || got["at"] != 91_200.0 {
+				t.Errorf("playback finished with %v, want 90000 ms at 91200", got)
+			}
+			closeDuringAnswer(t, a, s, cmd)
 		})
 	}
 }
@@ -100,39 +178,13 @@ func TestConversation_WithScript(t *testing.T) {
 // converse runs an app. At the end it stops the conversation, or closes the session during an answer.
 func converse(t *testing.T, w *world, a *agent, app []string, dir string, stop bool) {
 	t.Helper()
-	script, sound := filepath.Join(dir, "script.json"), filepath.Join(dir, "speech.wav")
+	script, sound := filepath.Join(dir, "script.json"), writeSpeech(t, dir)
 	writeInto(t, script, `{"rules":[{"when":{"toolResult":"add_item"},"reply":{"text":"`+strings.Repeat("Done it. ", 20)+`"}},
 		{"when":{"contains":"milk"},"reply":{"toolCall":{"name":"add_item","arguments":{"item":"milk"}},"delayMs":400}}]}`)
-	if err := os.WriteFile(sound, speechWAV(700), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	writeInto(t, filepath.Join(dir, "speech.vtt"),
-		"WEBVTT\n\n00:00.000 --> 00:00.400\nWe need\n\n00:00.400 --> 00:00.700\nmilk\n")
 	s := a.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "virtual", "deviceModel": "system_audio",
 		"assistantScript": script})
 	cmd := startApp(t, w, app, s)
-	// sees waits for an event and returns its payload, with its time as at.
-	sees := func(typ string, payload map[string]any) map[string]any {
-		t.Helper()
-		wait := map[string]any{"type": typ, "timeoutSeconds": 20}
-		if payload != nil {
-			wait["payload"] = payload
-		}
-		row := a.call("waitForEvent", wait)
-		event, _ := row.Structured["event"].(map[string]any)
-		if row.Structured["status"] != "found" || event == nil {
-			t.Fatalf("wait for event %s %v: %v", typ, payload, row.Structured)
-		}
-		got, _ := event["payload"].(map[string]any)
-		got["at"] = event["at"]
-		return got
-	}
-	advance := func(ms int) {
-		t.Helper()
-		if moved := a.call("advanceTime", map[string]any{"ms": ms}); moved.IsError || moved.Structured["settled"] != true {
-			t.Errorf("advanceTime: got %v, want settled", moved.Structured)
-		}
-	}
+	sees, advance := a.sees, a.advance
 	sees("audio.start", nil)
 	sees("assistant.started", nil)
 	hear := func() {

@@ -4,6 +4,9 @@
 #: if assistant
 _VOICE_RATE = 16000  # samples a second
 _CHUNK = _VOICE_RATE // 10 * 2  # bytes of 100 ms
+# At most 30 s are sent ahead of what was played: ahead is too low by up to one period if the sound had a gap.
+_MAX_AHEAD = 25000
+_PACING_PERIOD = 5000
 _REOPEN_AFTER = 1.0  # seconds until a lost conversation is opened again
 _MAX_ATTEMPTS = 30  # to open it without success
 # The reasons of close codes that another attempt would not change.
@@ -25,9 +28,16 @@ class _Utterance:
     def __init__(self, item: str):
         self.item = item
         self.playback = ""  # the id of its playback.start
-        self.waiting = []  # type: List[bytes]  # sound before that
+        self.waiting = collections.deque()  # type: Deque[bytes]  # sound that was not sent yet
+        self.ahead = 0  # ms that were sent and may not have been played
+        self.stop_pacing = None  # type: Optional[Callable[[], None]]
         self.complete = False
         self.ended = False  # playback.end was sent
+
+    def stop(self) -> None:
+        """Stops the timer that paces the sound."""
+        if self.stop_pacing:
+            self.stop_pacing()
 
 
 class _Conversation:
@@ -76,6 +86,7 @@ class _Conversation:
                         self._handling = False
             self._try("audio.stop" if mode == "realtime" else "transcription.stop")
             if self._spoken and self._spoken[0].playback:
+                self._spoken[0].stop()
                 self._try("playback.flush")
         except GlassesError as e:
             if e is glasses._ended and e.code == "closed":
@@ -276,7 +287,7 @@ class _Conversation:
         if not spoken:
             spoken = _Utterance(item)
             self._spoken.append(spoken)
-        spoken.waiting += [sound[at:at + _CHUNK] for at in range(0, len(sound), _CHUNK)]
+        spoken.waiting.extend(sound[at:at + _CHUNK] for at in range(0, len(sound), _CHUNK))
         self._play()
 
     def _play(self) -> None:
@@ -287,21 +298,30 @@ class _Conversation:
         if not spoken.playback:
             spoken.playback = self._glasses._command_unwaited("playback.start", {"sampleRate": _VOICE_RATE},
                                                               lambda: self._next(spoken))
-        waiting, spoken.waiting = spoken.waiting, []
-        for chunk in waiting:
+            spoken.stop_pacing = self._glasses.every(_PACING_PERIOD, lambda: self._pace(spoken))
+        while spoken.waiting and spoken.ahead < _MAX_AHEAD:
+            chunk = spoken.waiting.popleft()
             self._glasses._link.send_bytes("playback.chunk", {"playback": spoken.playback}, chunk)
-        if spoken.complete:
+            spoken.ahead += len(chunk) * 1000 // (2 * _VOICE_RATE)
+        if spoken.complete and not spoken.waiting:
             self._finish(spoken)
+
+    def _pace(self, spoken: _Utterance) -> None:
+        """Sends more sound after a period, in which the glasses have played as much or all that they had."""
+        spoken.ahead = max(0, spoken.ahead - _PACING_PERIOD)
+        if self._spoken and self._spoken[0] is spoken:
+            self._play()
 
     def _complete(self, spoken: _Utterance) -> None:
         spoken.complete = True
         if spoken is self._spoken[0] and spoken.playback:
-            self._finish(spoken)
+            self._play()
 
     def _finish(self, spoken: _Utterance) -> None:
         if spoken.ended:
             return
         spoken.ended = True
+        spoken.stop()
         try:
             self._glasses._command_unwaited("playback.end", {}, lambda: None)
         except GlassesError:
@@ -310,7 +330,7 @@ class _Conversation:
     def _next(self, spoken: _Utterance) -> None:
         """Goes on after an answer that was played or refused."""
         if self._spoken and self._spoken[0] is spoken:
-            self._spoken.pop(0)
+            self._spoken.pop(0).stop()
             self._play()
 
     def _played(self, event: Event) -> None:
@@ -327,6 +347,7 @@ class _Conversation:
         spoken, self._spoken = self._spoken, []
         if not spoken or not spoken[0].playback:
             return
+        spoken[0].stop()
         self._cut(spoken[0], self._try("playback.flush").get("playedMs", 0))
         for other in spoken[1:]:
             self._send({"type": "conversation.item.delete", "item_id": other.item})

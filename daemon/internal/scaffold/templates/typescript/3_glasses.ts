@@ -270,6 +270,7 @@ export class Glasses {
       stopAsking: () => this.stopAsking(),
       use: (call, tools) => this.#use(call, tools),
       work: (task) => this.#work(task),
+      every: (ms, task) => this.every(ms, task),
       gateway: () => this.#gateway,
     }, options);
     this.#conversation = conversation;

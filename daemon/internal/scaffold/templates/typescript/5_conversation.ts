@@ -5,6 +5,7 @@ interface ConversationHost {
   command(type: string, payload?: object): Promise<Answer>;
   /** Sends a command without waiting for its result; returns its id. refused is called if the glasses refuse it. */
   start(type: string, payload: object, refused: () => void): string;
+  every(ms: number, task: Task): () => void;
   sendBytes(type: string, payload: object, bytes: Uint8Array): void;
   on(type: string, handler: Handler): () => void;
   ask(messages: AssistantMessage[], options: AssistantOptions): Promise<AssistantAnswer>;
@@ -18,13 +19,18 @@ interface ConversationHost {
 interface Utterance {
   item: string;
   playback?: string; // the id of its playback.start
-  waiting: Uint8Array[]; // sound before that
+  waiting: Uint8Array[]; // sound that was not sent yet
+  ahead: number; // ms that were sent and may not have been played
+  stopPacing?: () => void;
   complete: boolean;
   ended: boolean; // playback.end was sent
 }
 
 const voiceRate = 16_000; // samples a second
 const chunkBytes = voiceRate / 10 * 2; // 100 ms
+// At most 30 s are sent ahead of what was played: ahead is too low by up to one period if the sound had a gap.
+const maxAhead = 25_000;
+const pacingPeriod = 5000;
 const reopenAfter = 1000; // ms until a lost conversation is opened again
 const maxAttempts = 30; // to open it without success
 /** Reasons of close codes that another attempt would not change. */
@@ -74,6 +80,7 @@ class Conversation {
     for (const off of this.#off) off();
     this.#socket?.close(1000);
     await this.#host.command(mode === "realtime" ? "audio.stop" : "transcription.stop").catch(() => {});
+    this.#spoken[0]?.stopPacing?.();
     if (this.#spoken[0]?.playback) await this.#host.command("playback.flush").catch(() => {});
     return { reason, mode };
   }
@@ -224,7 +231,7 @@ class Conversation {
 
   #speak(item: string, sound: Uint8Array): void {
     let spoken = this.#spoken.find((u) => u.item === item);
-    if (!spoken) this.#spoken.push(spoken = { item, waiting: [], complete: false, ended: false });
+    if (!spoken) this.#spoken.push(spoken = { item, waiting: [], ahead: 0, complete: false, ended: false });
     for (let at = 0; at < sound.length; at += chunkBytes) spoken.waiting.push(sound.subarray(at, at + chunkBytes));
     this.#play();
   }
@@ -234,20 +241,28 @@ class Conversation {
     const spoken = this.#spoken[0];
     if (!spoken || this.#isOver) return;
     spoken.playback ??= this.#host.start("playback.start", { sampleRate: voiceRate }, () => this.#next(spoken));
-    for (const chunk of spoken.waiting.splice(0)) {
+    spoken.stopPacing ??= this.#host.every(pacingPeriod, () => {
+      spoken.ahead = Math.max(0, spoken.ahead - pacingPeriod);
+      if (spoken === this.#spoken[0]) this.#play();
+    });
+    while (spoken.ahead < maxAhead) {
+      const chunk = spoken.waiting.shift();
+      if (!chunk) break;
       this.#host.sendBytes("playback.chunk", { playback: spoken.playback }, chunk);
+      spoken.ahead += chunk.length * 1000 / (2 * voiceRate);
     }
-    if (spoken.complete) this.#finish(spoken);
+    if (spoken.complete && spoken.waiting.length === 0) this.#finish(spoken);
   }
 
   #complete(spoken: Utterance): void {
     spoken.complete = true;
-    if (spoken === this.#spoken[0] && spoken.playback) this.#finish(spoken);
+    if (spoken === this.#spoken[0] && spoken.playback) this.#play();
   }
 
   #finish(spoken: Utterance): void {
     if (spoken.ended || this.#isOver) return;
     spoken.ended = true;
+    spoken.stopPacing?.();
     this.#host.start("playback.end", {}, () => {});
   }
 
@@ -255,6 +270,7 @@ class Conversation {
   #next(spoken: Utterance): void {
     if (this.#spoken[0] !== spoken) return;
     this.#spoken.shift();
+    spoken.stopPacing?.();
     this.#play();
   }
 
@@ -270,6 +286,7 @@ class Conversation {
   async #interrupt(): Promise<void> {
     const [spoken, ...others] = this.#spoken.splice(0);
     if (!spoken?.playback) return;
+    spoken.stopPacing?.();
     const heard = await this.#host.command("playback.flush").then(({ result }) => result.playedMs as number, () => 0);
     this.#cut(spoken, heard);
     for (const { item } of others) this.#send({ type: "conversation.item.delete", item_id: item });
