@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -27,8 +28,12 @@ const (
 	CutsInside     = "cuts-inside"    // breaks off the connection inside its answer
 	FailedAnswer   = "failed-answer"  // ends its answer as failed, with a receipt
 	RefusesUpdates = "refuses-update" // answers each session.update but the first with an error
+	Speaks         = "speaks"         // answers with SpokenSound in two parts, and records the sound that it has heard
 	TellsAccount   = "tells-account"  // answers response.create with an error about the operator's account
 )
+
+// SpokenSound is the number of bytes in an answer of Speaks: 200 ms.
+const SpokenSound = 9600
 
 // Account is what providers say about the operator's account in errors and as they close a connection.
 const Account = "org-operator"
@@ -39,6 +44,7 @@ type Answer struct {
 	// Tokens that the provider would bill.
 	TextIn, TextCached, TextOut, AudioIn, AudioOut int64
 	Output                                         int64 // the maximum length that was requested
+	Heard                                          int   // bytes of sound since the answer before
 }
 
 // Answers returns a copy of the records of all answers.
@@ -56,6 +62,7 @@ type talk struct {
 	model   string
 	answers int
 	heard   bool // sound has arrived since the last answer
+	sound   int  // bytes of it
 	detects bool // the end of speech is detected
 	creates bool // and starts an answer
 	open    *Answer
@@ -101,6 +108,7 @@ func (p *Provider) serveRealtime(w http.ResponseWriter, r *http.Request) {
 type clientEvent struct {
 	Type    string `json:"type"`
 	EventID string `json:"event_id"`
+	Audio   []byte `json:"audio"`
 	Session struct {
 		Audio struct {
 			Input struct {
@@ -143,6 +151,7 @@ func (t *talk) handle(e clientEvent) bool {
 		}
 		t.send("session.updated", map[string]any{"session": map[string]any{"type": "realtime", "model": t.model}})
 	case "input_audio_buffer.append":
+		t.sound += len(e.Audio)
 		if t.heard = true; t.detects { // each piece of sound is one whole sentence
 			t.commit()
 			if t.creates || t.model == TalksUnasked {
@@ -192,7 +201,8 @@ func (t *talk) answer(most int64) bool {
 	if t.heard {
 		t.open.AudioIn, t.open.AudioOut = 20, 5
 	}
-	t.heard = false
+	t.open.Heard = t.sound
+	t.heard, t.sound = false, 0
 	created := func() {
 		t.send("response.created", map[string]any{"response": map[string]any{"id": fmt.Sprint("resp_", t.answers),
 			"status": "in_progress"}})
@@ -209,6 +219,15 @@ func (t *talk) answer(most int64) bool {
 	}
 	t.send("response.output_text.delta", map[string]any{"response_id": t.open.ID, "delta": "Hello there"})
 	switch t.model {
+	case Speaks:
+		part := map[string]any{"response_id": t.open.ID, "item_id": "said", "output_index": 0, "content_index": 0}
+		for _, n := range []int{SpokenSound / 3, SpokenSound - SpokenSound/3} {
+			delta := maps.Clone(part)
+			delta["delta"] = make([]byte, n)
+			t.send("response.output_audio.delta", delta)
+		}
+		t.send("response.output_audio.done", part)
+		t.done("completed")
 	case WaitsInside:
 		return true
 	case CutsInside:

@@ -52,16 +52,17 @@ var (
 // response.done. The gateway itself requests the answers to speech, because a provider that starts them would spend
 // without a hold. If a provider does so anyway, the operator pays, and the conversation ends.
 type Conversation struct {
-	*call    // of the whole conversation; it has no hold
-	app      *websocket.Conn
-	provider *ws.Conn
-	rules    *wire.RealtimeRules
-	created  []byte // the provider's first event
-	ctx      context.Context
-	cut      context.CancelCauseFunc
-	leave    []func() // in the order of entering
-	quiet    *time.Timer
-	rows     *conversationRows // nil for an app outside of a simulator session
+	*call     // of the whole conversation; it has no hold
+	app       *websocket.Conn
+	provider  *ws.Conn
+	rules     *wire.RealtimeRules
+	created   []byte     // the provider's first event
+	converter *converter // nil for an app with the provider's sample rate
+	ctx       context.Context
+	cut       context.CancelCauseFunc
+	leave     []func() // in the order of entering
+	quiet     *time.Timer
+	rows      *conversationRows // nil for an app outside of a simulator session
 
 	mu      sync.Mutex
 	turn    *turn       // the answer in progress, or nil
@@ -76,14 +77,25 @@ type Conversation struct {
 	dropped int  // events of the provider that apps do not receive
 }
 
-// Converse connects to the provider of a model for realtime sessions. The caller must call Serve or End of the result.
-// It returns a *Refusal on failure.
-func (s *Service) Converse(ctx context.Context, who Caller, model string) (*Conversation, error) {
+// CanConverse returns the *Refusal that Converse would return before it connects to the provider, or nil. It records no
+// call.
+func (s *Service) CanConverse(ctx context.Context, who Caller, model string) error {
+	c := &Conversation{call: &call{s: s, who: who, started: s.Now()}}
+	if _, err := c.choose(ctx, model); err != nil {
+		return refusalOf(err)
+	}
+	return nil
+}
+
+// Converse connects to the provider of a model for realtime sessions. The app's sound has a sample rate of rate Hz,
+// 16000 or 24000. The caller must call Serve or End of the result. It returns a *Refusal on failure.
+func (s *Service) Converse(ctx context.Context, who Caller, model string, rate int) (*Conversation, error) {
 	end, err := s.begin(ctx, who)
 	if err != nil {
 		return nil, err
 	}
-	c := &Conversation{call: &call{s: s, who: who, started: s.Now()}, leave: []func(){end}, settled: map[string]bool{}}
+	c := &Conversation{call: &call{s: s, who: who, started: s.Now()}, leave: []func(){end}, settled: map[string]bool{},
+		converter: newConverter(rate)}
 	c.ctx, c.cut = context.WithCancelCause(context.WithoutCancel(ctx))
 	if err := c.open(ctx, model); err != nil {
 		c.End()
@@ -94,20 +106,33 @@ func (s *Service) Converse(ctx context.Context, who Caller, model string) (*Conv
 	return c, nil
 }
 
-// open finds the model and connects to its provider.
-func (c *Conversation) open(ctx context.Context, model string) error {
+// choose finds the model and who pays for it. It returns the voice that the project's owner chose, or "".
+func (c *Conversation) choose(ctx context.Context, model string) (voice string, err error) {
 	script, err := c.s.script(ctx, c.who, model)
 	switch {
 	case err != nil:
-		return err
+		return "", err
 	case script != nil:
-		return Refuse(problem.CodeWrongAPI, "the session's script answers at POST /v1/chat/completions here").At("model")
+		return "", Refuse(problem.CodeWrongAPI,
+			"the session's script answers at POST /v1/chat/completions here").At("model")
 	}
-	var voice string
 	if c.model, voice, err = c.s.realtimeModel(ctx, c.who, model); err != nil {
-		return err
+		return "", err
 	}
 	if c.own, err = c.s.payable(ctx, c.who, c.model); err != nil {
+		return "", err
+	}
+	c.key = c.model.Provider.key
+	if c.own {
+		return voice, c.takeOwnKey(ctx)
+	}
+	return voice, nil
+}
+
+// open finds the model and connects to its provider.
+func (c *Conversation) open(ctx context.Context, model string) error {
+	voice, err := c.choose(ctx, model)
+	if err != nil {
 		return err
 	}
 	leave, err := c.s.conversations.Enter(ctx, c.who.Account+" "+c.who.Project) // it does not wait
@@ -121,14 +146,11 @@ func (c *Conversation) open(ctx context.Context, model string) error {
 		}
 		c.leave = append(c.leave, leave)
 	}
-	c.key = c.model.Provider.key
-	if c.own {
-		if err := c.takeOwnKey(ctx); err != nil {
-			return err
-		}
-	}
 	v := c.model.voice
 	c.rules = wire.NewRealtimeRules(c.model.output, v.history, v.voices)
+	if c.converter != nil {
+		c.rules.NoItemSound = true
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.s.Limits.FirstByte)
 	defer cancel()
 	if err := c.dial(ctx); err != nil {

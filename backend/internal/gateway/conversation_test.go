@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,11 +47,17 @@ func (w *world) talk(t *testing.T, id string, session time.Duration) *talker {
 
 func (w *world) talkAs(t *testing.T, id string, session time.Duration, who Caller) *talker {
 	t.Helper()
+	return w.talkAt(t, id, session, who, 24000)
+}
+
+// talkAt opens a conversation at a sample rate.
+func (w *world) talkAt(t *testing.T, id string, session time.Duration, who Caller, rate int) *talker {
+	t.Helper()
 	w.addVoice(id, session)
 	served := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		defer close(served)
-		c, err := w.Converse(r.Context(), who, "voice-"+id)
+		c, err := w.Converse(r.Context(), who, "voice-"+id, rate)
 		if err != nil {
 			http.Error(rw, codeOf(err), http.StatusTeapot)
 			return
@@ -262,7 +269,7 @@ func TestConversation_AnswersUnasked(t *testing.T) {
 func TestConversation_ProviderGoesAwayAtOnce(t *testing.T) {
 	w := newWorld(t, credit.USD, talkLimits)
 	w.addVoice(llmtest.GoesAway, time.Minute)
-	_, err := w.Converse(t.Context(), Caller{Account: "acc", Project: "com.example.app", Key: "key"}, "voice-goes-away")
+	_, err := w.Converse(t.Context(), Caller{Account: "acc", Project: "com.example.app", Key: "key"}, "voice-goes-away", 24000)
 	if codeOf(err) != problem.CodeProviderUnavailable {
 		t.Errorf("got %v", err)
 	}
@@ -411,13 +418,13 @@ func TestConversation_Limit(t *testing.T) {
 	w.addVoice(llmtest.Good, time.Minute)
 	who := Caller{Account: "acc", Project: "com.example.app", Key: "key"}
 	for range projectConversations {
-		c, err := w.Converse(t.Context(), who, "voice-good")
+		c, err := w.Converse(t.Context(), who, "voice-good", 24000)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.End()
 	}
-	if _, err := w.Converse(t.Context(), who, "voice-good"); codeOf(err) != problem.CodeTooManyCalls {
+	if _, err := w.Converse(t.Context(), who, "voice-good", 24000); codeOf(err) != problem.CodeTooManyCalls {
 		t.Errorf("got %v", err)
 	}
 }
@@ -475,4 +482,42 @@ func TestConversation_RefusedUpdate(t *testing.T) {
 	}
 	a.send(appendOnce) // the provider still detects the end of speech, so that the gateway still asks for answers
 	a.until("response.done")
+}
+
+// The provider of an app with 16 kHz receives as much sound as the app sent, at 24 kHz, and the other way round.
+func TestConversation_Rate16000(t *testing.T) {
+	w := newWorld(t, credit.USD, talkLimits)
+	a := w.talkAt(t, llmtest.Speaks, time.Minute, Caller{Account: "acc", Project: "com.example.app", Key: "key"}, 16000)
+	a.send(`{"type":"session.update","session":{"type":"realtime","audio":{"input":{"turn_detection":null}}}}`)
+	sound := base64.StdEncoding.EncodeToString(make([]byte, 3200))
+	for range 3 {
+		a.send(`{"type":"input_audio_buffer.append","event_id":"e","audio":"` + sound + `"}`)
+	}
+	a.send(`{"type":"input_audio_buffer.append","audio":"A"}`)
+	a.until("error invalid_value")
+	a.send(`{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_audio",` +
+		`"audio":"AAAA"}]}}`)
+	a.until("error unsupported_parameter")
+	a.send(`{"type":"input_audio_buffer.commit"}`, askAnswer)
+	heard, types := 0, []string{}
+	for event := map[string]any(nil); event["type"] != "response.done"; {
+		_, data, err := a.conn.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var part struct{ Delta []byte }
+		event = nil
+		if err := json.Unmarshal(data, &event); err != nil {
+			t.Fatal(err)
+		}
+		if types = append(types, event["type"].(string)); event["type"] == wire.EventAudioDelta {
+			if err := json.Unmarshal(data, &part); err != nil {
+				t.Fatal(err)
+			}
+			heard += len(part.Delta)
+		}
+	}
+	if book := w.provider.Answers(); len(book) != 1 || book[0].Heard != 3*4800 || heard != llmtest.SpokenSound*2/3 {
+		t.Errorf("the provider heard %+v, the app %d bytes in %v", book, heard, types)
+	}
 }

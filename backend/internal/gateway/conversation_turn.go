@@ -39,6 +39,10 @@ func (c *Conversation) clientEvent(data []byte) []byte {
 		return nil
 	}
 	e, err := c.rules.Client(data)
+	events := []wire.ClientEvent{e}
+	if err == nil {
+		events, err = c.converter.client(e)
+	}
 	var field *wire.FieldError
 	switch {
 	case errors.As(err, &field):
@@ -51,9 +55,11 @@ func (c *Conversation) clientEvent(data []byte) []byte {
 	case e.Type == wire.EventCommit:
 		c.commits++
 	}
-	c.added += e.Tokens
-	c.rows.client(e)
-	_ = c.send(e.Body)
+	for _, e := range events {
+		c.added += e.Tokens
+		c.rows.client(e)
+		_ = c.send(e.Body)
+	}
 	return nil
 }
 
@@ -151,8 +157,10 @@ func (c *Conversation) fromProvider() error {
 		case wire.EventResponseDone:
 			data = wire.RedactStatus(data)
 		}
-		if err := c.app.Write(websocket.Text, c.redact(data)); err != nil {
-			c.app.Drop() // fromApp ends the conversation
+		for _, event := range c.converter.server(e.Type, data) {
+			if err := c.app.Write(websocket.Text, c.redact(event)); err != nil {
+				c.app.Drop() // fromApp ends the conversation
+			}
 		}
 	}
 	if answer := c.respond(); answer != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 	"github.com/service-dev/service/glasses/host/websocket"
-	"github.com/service-dev/service/internal/problem"
 )
 
 // The subprotocols of OpenAI's Realtime API: pages, which cannot set headers, send the key as one of them.
@@ -33,16 +32,22 @@ func protocolToken(r *http.Request) string {
 	return ""
 }
 
-// converse serves a realtime session. It connects to the provider first, so that a refusal has a status.
+// converse serves a realtime session. It connects to the provider first, so that a refusal has a status. A request that
+// asks for no WebSocket learns whether one would be served.
 func (a *API) converse(w http.ResponseWriter, r *http.Request, who gateway.Caller) {
 	if a.converseScript(w, r, who) {
 		return
 	}
-	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		a.fail(w, r, gateway.Refuse(problem.CodeWrongAPI, "realtime sessions are WebSockets: connect to this address with one"))
-		return
+	rate, err := sampleRate(r)
+	model, isProbe := r.URL.Query().Get("model"), !strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
+	var c *gateway.Conversation
+	switch {
+	case err != nil:
+	case isProbe:
+		err = a.Gateway.CanConverse(r.Context(), who, model)
+	default:
+		c, err = a.Gateway.Converse(r.Context(), who, model, rate)
 	}
-	c, err := a.Gateway.Converse(r.Context(), who, r.URL.Query().Get("model"))
 	if err != nil {
 		var refusal *gateway.Refusal
 		if errors.As(err, &refusal) {
@@ -55,9 +60,11 @@ func (a *API) converse(w http.ResponseWriter, r *http.Request, who gateway.Calle
 		w.Header().Set("Sec-WebSocket-Protocol", realtimeProtocol)
 	}
 	app, err := websocket.Accept(w, r, websocket.AnyOrigin) // the key alone authorises the call
-	if err != nil {
+	switch {
+	case c == nil: // Accept has answered 426
+	case err != nil:
 		c.End() // Accept has sent the response
-		return
+	default:
+		c.Serve(app)
 	}
-	c.Serve(app)
 }

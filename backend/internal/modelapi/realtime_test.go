@@ -60,3 +60,24 @@ func TestRealtime_Refused(t *testing.T) {
 		<-w.purse.rows
 	}
 }
+
+// A request that asks for no WebSocket is told whether one would be served: 426, or the same refusal.
+func TestRealtime_WithoutUpgrade(t *testing.T) {
+	w := newWorld(t, 0, gateway.Limits{})
+	for query, want := range map[string]int{"model=voice": 426, "model=voice&rate=16000": 426, "model=voice&rate=8000": 400,
+		"model=good": 400, "model=unknown": 404} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+"/v1/realtime?"+query, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer any")
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("%s: status %d, want %d", query, res.StatusCode, want)
+		}
+	}
+}

@@ -15,7 +15,9 @@ import (
 
 // The events of a realtime session that the gateway sends or reacts to.
 const (
-	eventAppend           = "input_audio_buffer.append"
+	EventAppend           = "input_audio_buffer.append"
+	eventItemCreate       = "conversation.item.create"
+	EventClear            = "input_audio_buffer.clear"
 	EventCommit           = "input_audio_buffer.commit"
 	EventCommitted        = "input_audio_buffer.committed"
 	EventSessionUpdate    = "session.update"
@@ -41,6 +43,9 @@ type RealtimeRules struct {
 	Output  int64             // maximum length of an answer in tokens
 	History int64             // tokens of the conversation that the provider reads again for an answer
 	Voices  map[string]string // the provider's names of the voices, by ours
+
+	// NoItemSound refuses items with sound, which the gateway does not convert.
+	NoItemSound bool
 
 	// Responds is set if the gateway has to start an answer when the provider has detected the end of speech.
 	Responds bool
@@ -148,9 +153,13 @@ func (r *RealtimeRules) Client(data []byte) (ClientEvent, error) {
 	switch e.Type {
 	case EventSessionUpdate:
 		return r.update(e, d)
+	case eventItemCreate:
+		if d.audio > 0 && r.NoItemSound {
+			return e, unsupported("item.content", " with sound at this sample rate: append the sound instead")
+		}
 	case EventResponseCreate:
 		return r.create(e, d), nil
-	case eventAppend:
+	case EventAppend:
 		e.Tokens = int64(d.audio)/charactersPerAudioIn + 1
 	}
 	return e, nil
@@ -256,7 +265,7 @@ func (r *RealtimeRules) outputOf(v jsontext.Value) int64 {
 // appendEvent decodes the most frequent event without copying its sound twice. It accepts exactly the members that the
 // event has and, from a simulated microphone, transcript, which it omits. It returns false for any other text.
 func appendEvent(data []byte) (e ClientEvent, ok bool) {
-	if !bytes.Contains(data[:min(len(data), 512)], []byte(eventAppend)) {
+	if !bytes.Contains(data[:min(len(data), 512)], []byte(EventAppend)) {
 		return e, false
 	}
 	d := jsontext.NewDecoder(bytes.NewBuffer(data))
@@ -277,7 +286,7 @@ func appendEvent(data []byte) (e ClientEvent, ok bool) {
 		}
 		switch name {
 		case "type":
-			isAppend = string(v) == `"`+eventAppend+`"`
+			isAppend = string(v) == `"`+EventAppend+`"`
 		case "event_id":
 			e.ID, _ = stringOf(v)
 		case "audio":
@@ -292,8 +301,8 @@ func appendEvent(data []byte) (e ClientEvent, ok bool) {
 		len(e.ID) > maxName || !isBase64(audio) {
 		return e, false
 	}
-	e.Type, e.Tokens = eventAppend, int64(len(audio))/charactersPerAudioIn+1
-	e.Body = append(append(make([]byte, 0, len(audio)+512), `{"type":"`+eventAppend+`","audio":`...), audio...)
+	e.Type, e.Tokens = EventAppend, int64(len(audio))/charactersPerAudioIn+1
+	e.Body = append(append(make([]byte, 0, len(audio)+512), `{"type":"`+EventAppend+`","audio":`...), audio...)
 	if e.ID != "" {
 		quoted, err := jsontext.AppendQuote([]byte(`,"event_id":`), e.ID)
 		if err != nil {
@@ -303,6 +312,45 @@ func appendEvent(data []byte) (e ClientEvent, ok bool) {
 	}
 	e.Body = append(e.Body, '}')
 	return e, true
+}
+
+// Audio returns the sound in an event that appends some, as Base64, or nil.
+func (e ClientEvent) Audio() []byte {
+	if e.Type != EventAppend {
+		return nil
+	}
+	return member(e.Body, "audio")
+}
+
+// WithAudio returns an event that appends other sound, in Base64.
+func (e ClientEvent) WithAudio(audio []byte) ClientEvent {
+	e.Tokens = int64(len(audio))/charactersPerAudioIn + 1
+	e.Body = appendAudio(audio)
+	if e.ID != "" {
+		id, _ := jsontext.AppendQuote([]byte(`,"event_id":`), e.ID)
+		e.Body = slices.Concat(e.Body[:len(e.Body)-1], id, []byte("}"))
+	}
+	return e
+}
+
+// AppendAudio returns an event that appends sound, in Base64.
+func AppendAudio(audio []byte) ClientEvent {
+	return ClientEvent{Type: EventAppend}.WithAudio(audio)
+}
+
+func appendAudio(audio []byte) []byte {
+	return slices.Concat([]byte(`{"type":"`+EventAppend+`","audio":"`), audio, []byte(`"}`))
+}
+
+// member returns the value of a member that is a string without escapes, or nil.
+func member(object []byte, name string) (value []byte) {
+	_ = each(object, func(n string, v jsontext.Value) error {
+		if n == name && v.Kind() == '"' {
+			value = bytes.Clone(v[1 : len(v)-1])
+		}
+		return nil
+	}, lenient...)
+	return value
 }
 
 // isBase64 reports whether a JSON string without escapes contains only characters of Base64.

@@ -19,12 +19,12 @@ var clientEvents = map[string]rule{
 	// The gateway chooses the event_id of an update, by which the provider refuses it.
 	EventSessionUpdate: object(fields{"type": text(maxName), "event_id": omitted(orNull(text(maxName))),
 		"session": realtimeSession}, "type", "session"),
-	eventAppend:                 clientEvent(fields{"audio": audioText, "transcript": dropped}, "audio"),
+	EventAppend:                 clientEvent(fields{"audio": audioText, "transcript": dropped}, "audio"),
 	EventCommit:                 clientEvent(nil),
-	"input_audio_buffer.clear":  clientEvent(nil),
+	EventClear:                  clientEvent(nil),
 	"output_audio_buffer.clear": clientEvent(nil),
 	EventResponseCancel:         clientEvent(fields{"response_id": text(maxName)}),
-	"conversation.item.create": clientEvent(fields{
+	eventItemCreate: clientEvent(fields{
 		"previous_item_id": orNull(text(maxName)), "item": realtimeItem}, "item"),
 	"conversation.item.delete":   clientEvent(fields{"item_id": text(maxName)}, "item_id"),
 	"conversation.item.retrieve": clientEvent(fields{"item_id": text(maxName)}, "item_id"),

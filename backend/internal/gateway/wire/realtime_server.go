@@ -20,12 +20,34 @@ var serverEvents = map[string]bool{
 	"input_audio_buffer.speech_stopped": true, EventResponseCreated: true, EventResponseDone: true,
 	"response.output_item.added": true, "response.output_item.done": true, "response.content_part.added": true,
 	"response.content_part.done": true, "response.output_text.delta": true, "response.output_text.done": true,
-	audioDelta: true, "response.output_audio.done": true, "response.output_audio_transcript.delta": true,
+	EventAudioDelta: true, EventAudioDone: true, "response.output_audio_transcript.delta": true,
 	"response.output_audio_transcript.done": true, "response.function_call_arguments.delta": true,
 	"response.function_call_arguments.done": true,
 }
 
-const audioDelta = "response.output_audio.delta"
+// The events with the sound of an answer and at its end.
+const (
+	EventAudioDelta = "response.output_audio.delta"
+	EventAudioDone  = "response.output_audio.done"
+)
+
+// DeltaAudio returns the sound in a part of an answer, as Base64.
+func DeltaAudio(data []byte) []byte { return member(data, "delta") }
+
+// WithDelta returns the part of an answer with other sound, in Base64. data may also be the event at its end.
+func WithDelta(data, audio []byte) []byte {
+	var event map[string]jsontext.Value
+	if json.Unmarshal(data, &event, lenient...) != nil {
+		return nil
+	}
+	event["type"] = jsontext.Value(`"` + EventAudioDelta + `"`)
+	event["delta"] = slices.Concat([]byte{'"'}, audio, []byte{'"'})
+	out, err := json.Marshal(event, json.Deterministic(true))
+	if err != nil {
+		return nil
+	}
+	return out
+}
 
 // ServerEvent is an event of a provider.
 type ServerEvent struct {
@@ -79,7 +101,7 @@ func Server(data []byte, most int64) (e ServerEvent, ok bool) {
 		}
 		return nil
 	}, lenient...)
-	if e.Type == audioDelta {
+	if e.Type == EventAudioDelta {
 		e.Tokens.AudioOut = int64(delta/charactersPerAudioOut) + 1
 	} else if delta > 0 {
 		e.Tokens.TextOut = int64(delta/4) + 1
