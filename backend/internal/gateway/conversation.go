@@ -72,6 +72,7 @@ type Conversation struct {
 	commits int         // commits of the app that the provider has not confirmed
 	ours    int         // session updates of ours whose confirmation the app does not receive
 	added   int64       // bound on the input added since the last answer began, in tokens
+	sound   int64       // the part of added that is sound
 	settled map[string]bool
 	gone    bool // the app has left, or the conversation has ended
 	dropped int  // events of the provider that apps do not receive

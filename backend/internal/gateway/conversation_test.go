@@ -521,3 +521,29 @@ func TestConversation_Rate16000(t *testing.T) {
 		t.Errorf("the provider heard %+v, the app %d bytes in %v", book, heard, types)
 	}
 }
+
+// Without a receipt, the sound that the app sent is estimated as sound.
+func TestConversation_EstimatesSound(t *testing.T) {
+	w := newWorld(t, credit.USD, talkLimits)
+	a := w.talk(t, llmtest.UsageNone, time.Minute)
+	second := base64.StdEncoding.EncodeToString(make([]byte, 48_000))
+	a.send(`{"type":"input_audio_buffer.append","audio":"` + second + `"}`)
+	a.until("response.done")
+	if row, _, _ := w.purse.last(); !row.Estimated || row.AudioIn != 21 {
+		t.Errorf("estimated %+v, want 21 tokens of sound", row)
+	}
+}
+
+// A backend with realtime models alone has models for apps.
+func TestHasModels_RealtimeAlone(t *testing.T) {
+	w := newWorld(t, credit.USD, talkLimits)
+	w.Catalogue.Models = nil
+	who := Caller{Account: "acc", Project: "com.example.app"}
+	if has, err := w.HasModels(t.Context(), who); has || err != nil {
+		t.Errorf("an empty catalogue: %v, %v", has, err)
+	}
+	w.addVoice(llmtest.Good, time.Minute)
+	if has, err := w.HasModels(t.Context(), who); !has || err != nil {
+		t.Errorf("a realtime model: %v, %v", has, err)
+	}
+}

@@ -26,6 +26,7 @@ type turn struct {
 	asked    string // event_id that the app chose, or ""
 	response string // the provider's ID, once known
 	added    int64  // bound on the input added since the previous answer, in tokens
+	sound    int64  // the part of added that is sound
 	seen     wire.RealtimeUsage
 }
 
@@ -56,7 +57,7 @@ func (c *Conversation) clientEvent(data []byte) []byte {
 		c.commits++
 	}
 	for _, e := range events {
-		c.added += e.Tokens
+		c.added, c.sound = c.added+e.Tokens, c.sound+e.Sound
 		c.rows.client(e)
 		_ = c.send(e.Body)
 	}
@@ -66,7 +67,7 @@ func (c *Conversation) clientEvent(data []byte) []byte {
 // begin holds the maximum price of an answer and requests it. It returns the error event for the app, or nil. The
 // caller must hold mu.
 func (c *Conversation) begin(e wire.ClientEvent) []byte {
-	t := &turn{added: c.added + e.Tokens, asked: e.ID, event: "turn_" + rand.Text(),
+	t := &turn{added: c.added + e.Tokens, sound: c.sound, asked: e.ID, event: "turn_" + rand.Text(),
 		call: &call{s: c.s, who: c.who, model: c.model, own: c.own, key: c.key, started: c.s.Now()}}
 	if err := t.reserveAnswer(c.ctx, c.rules); err != nil {
 		refusal := refusalOf(err)
@@ -84,7 +85,7 @@ func (c *Conversation) begin(e wire.ClientEvent) []byte {
 	}
 	c.s.keep(t.call, c.cut)
 	c.rows.begin()
-	c.turn, c.latest, c.added = t, t, 0
+	c.turn, c.latest, c.added, c.sound = t, t, 0, 0
 	_ = c.send(body)
 	return nil
 }
@@ -269,7 +270,7 @@ func (c *Conversation) settle(e wire.ServerEvent) {
 func (t *turn) estimate() wire.RealtimeUsage {
 	u := t.seen
 	if u != (wire.RealtimeUsage{}) {
-		u.TextIn = t.added
+		u.TextIn, u.AudioIn = t.added-t.sound, t.sound
 	}
 	return u
 }

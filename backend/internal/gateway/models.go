@@ -38,9 +38,10 @@ func (s *Service) Available(ctx context.Context, who Caller) ([]Availability, er
 	return list, nil
 }
 
-// HasModels reports whether a project has a model, from the catalogue or from a server that its owner added.
+// HasModels reports whether a project has a model, for text or voice, from the catalogue or from a server that its owner
+// added.
 func (s *Service) HasModels(ctx context.Context, who Caller) (bool, error) {
-	if len(s.Catalogue.Models) > 0 {
+	if len(s.Catalogue.Models)+len(s.Catalogue.Realtime) > 0 {
 		return true, nil
 	}
 	added, err := s.Servers.models(ctx, who)

@@ -74,8 +74,8 @@ func NewRealtimeRules(output, history int64, voices map[string]string) *Realtime
 type ClientEvent struct {
 	Type, ID string
 	Body     []byte
-	// Tokens is a bound on the input that the event adds to the conversation.
-	Tokens int64
+	// Tokens is a bound on the input that the event adds to the conversation, and Sound the part of it that is sound.
+	Tokens, Sound int64
 }
 
 // BeginEvent is the event_id of the event that Begin returns.
@@ -148,7 +148,8 @@ func (r *RealtimeRules) Client(data []byte) (ClientEvent, error) {
 	if err := allowed(d, "", bytes.TrimSpace(data)); err != nil {
 		return e, err
 	}
-	e.Tokens = int64(len(d.out)-d.audio) + perMessage + int64(d.audio)/charactersPerAudioIn
+	e.Sound = int64(d.audio) / charactersPerAudioIn
+	e.Tokens = int64(len(d.out)-d.audio) + perMessage + e.Sound
 	e.Body = d.out
 	switch e.Type {
 	case EventSessionUpdate:
@@ -160,7 +161,8 @@ func (r *RealtimeRules) Client(data []byte) (ClientEvent, error) {
 	case EventResponseCreate:
 		return r.create(e, d), nil
 	case EventAppend:
-		e.Tokens = int64(d.audio)/charactersPerAudioIn + 1
+		e.Tokens = e.Sound + 1
+		e.Sound = e.Tokens
 	}
 	return e, nil
 }
@@ -302,6 +304,7 @@ func appendEvent(data []byte) (e ClientEvent, ok bool) {
 		return e, false
 	}
 	e.Type, e.Tokens = EventAppend, int64(len(audio))/charactersPerAudioIn+1
+	e.Sound = e.Tokens
 	e.Body = append(append(make([]byte, 0, len(audio)+512), `{"type":"`+EventAppend+`","audio":`...), audio...)
 	if e.ID != "" {
 		quoted, err := jsontext.AppendQuote([]byte(`,"event_id":`), e.ID)
@@ -325,6 +328,7 @@ func (e ClientEvent) Audio() []byte {
 // WithAudio returns an event that appends other sound, in Base64.
 func (e ClientEvent) WithAudio(audio []byte) ClientEvent {
 	e.Tokens = int64(len(audio))/charactersPerAudioIn + 1
+	e.Sound = e.Tokens
 	e.Body = appendAudio(audio)
 	if e.ID != "" {
 		id, _ := jsontext.AppendQuote([]byte(`,"event_id":`), e.ID)

@@ -197,6 +197,9 @@ func TestRealtime_Receipt(t *testing.T) {
 		"all classes": {`{"total_tokens":160,"input_tokens":100,"output_tokens":60,"input_token_details":{"text_tokens":40,` +
 			`"audio_tokens":60,"cached_tokens":30,"cached_tokens_details":{"text_tokens":10,"audio_tokens":20}},` +
 			`"output_token_details":{"text_tokens":20,"audio_tokens":40}}`, RealtimeUsage{30, 10, 20, 40, 20, 40}, true, false},
+		"pictures": {`{"input_tokens":30,"output_tokens":5,"input_token_details":{"text_tokens":10,"image_tokens":20,` +
+			`"cached_tokens":8,"cached_tokens_details":{"text_tokens":3,"image_tokens":5}},"output_token_details":` +
+			`{"text_tokens":5}}`, RealtimeUsage{22, 8, 5, 0, 0, 0}, true, false},
 		"zero":                 {`{"total_tokens":0,"input_tokens":0,"output_tokens":0}`, RealtimeUsage{}, true, false},
 		"no classes":           {`{"input_tokens":5,"output_tokens":7}`, RealtimeUsage{AudioIn: 5, AudioOut: 7}, true, false},
 		"cached text, unsplit": {`{"input_tokens":9,"output_tokens":0,"input_token_details":{"text_tokens":9,"cached_tokens":4}}`, RealtimeUsage{TextIn: 5, TextCached: 4}, true, false},

@@ -40,7 +40,8 @@ type RealtimeReceipt struct {
 	Malformed bool
 }
 
-// realtimeReceipt parses a report. Tokens that the report assigns to no class count as sound, which costs more.
+// realtimeReceipt parses a report. Tokens that the report assigns to no class count as sound, which costs more. Those
+// of pictures, which apps cannot send, count as text, whose price is the nearest.
 func realtimeReceipt(v jsontext.Value, most int64) (r RealtimeReceipt) {
 	if v.Kind() == 'n' {
 		return r
@@ -65,6 +66,7 @@ func realtimeReceipt(v jsontext.Value, most int64) (r RealtimeReceipt) {
 	if c.bad || !in.adds() || !out.adds() || cached.total > in.total || !cached.adds() {
 		return RealtimeReceipt{Malformed: true}
 	}
+	in.text, cached.text = in.text+in.image, cached.text+cached.image
 	in.audio += in.rest()
 	out.audio += out.rest()
 	if in.audio == 0 {
@@ -82,7 +84,7 @@ func realtimeReceipt(v jsontext.Value, most int64) (r RealtimeReceipt) {
 // classes are the parts of a count.
 type classes struct{ total, text, audio, image int64 }
 
-// rest returns the tokens that belong to neither text nor sound. Apps cannot send pictures.
+// rest returns the tokens that belong to neither text nor sound.
 func (c classes) rest() int64 { return c.total - c.text - c.audio }
 
 // adds reports whether the parts are not larger than the total.
