@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -207,7 +208,11 @@ func converse(t *testing.T, w *world, a *agent, app []string, dir string, stop b
 		closeDuringAnswer(t, a, s, cmd)
 		return
 	}
-	advance(1000)
+	const steps = `[{"advance":1000},
+		{"expect":{"type":"assistant.said","payload":{"audioMs":10800},"atMost":{"afterSpeechMs":1100}}}]`
+	if verdict := a.call("runSteps", map[string]any{"steps": json.RawMessage(steps)}); verdict.Structured["verdict"] != "pass" {
+		t.Errorf("runSteps: got %v, want pass", verdict.Structured)
+	}
 	// The wearer stopped speaking half a second before the end of the turn.
 	if said := sees("assistant.said", nil); said["audioMs"] != 10_800.0 || said["afterSpeechMs"] != 1100.0 {
 		t.Errorf("assistant.said: got %v, want 10800 ms of sound, 1100 ms after the speech", said)
