@@ -109,8 +109,8 @@ generate: ## regenerate the code of proto/*.proto
 fuzz: ## run every fuzz target for FUZZTIME each: a time (default 5s) or a number of inputs (3000x)
 	@sh test/checks/fuzz.sh $(FUZZTIME)
 
-bench: build ## measure speed and memory against a floor, in one table
-	$(GO) run ./test/bench -bin $(BIN)
+bench: build ## measure speed and memory against a floor, in one table; ONLY=relay measures one step
+	$(GO) run ./test/bench -bin $(BIN) $(if $(ONLY),-only $(ONLY))
 
 soak: build ## run for FOR (10m) under kills, full disks and clock jumps, and count losses and leaks; SEED repeats a run
 	$(GO) run ./test/soak -bin $(BIN) -for $(FOR) $(if $(SEED),-seed $(SEED)) $(ARGS)

@@ -60,7 +60,7 @@ func run(bin, only string, runs, accounts int) error {
 		"SERVICE_NO_AUTO_OPEN=1",
 	}}
 	for _, name := range []string{"empty", "inprocess", "echo", "bareauth", "barerelay", "bareingest", "drawing",
-		"bareprovider", "bareproxy", "bareglasses"} {
+		"bareprovider", "bareproxy", "barevoice", "bareglasses"} {
 		cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(work, name),
 			"./test/bench/testdata/"+name)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -105,6 +105,7 @@ func (b *bench) steps() []step {
 		{"localsim", b.localSim}, {"realglasses", b.realGlasses},
 		{"minute", b.withAgent(b.minute)}, {"relay", b.relay}, {"idlesessions", b.idleSessions},
 		{"ingest", b.ingest}, {"page", b.page}, {"gateway", b.gateway}, {"holds", b.holds},
+		{"voice", b.voice},
 		{"growth", b.growth}, {"sizes", b.sizes},
 	}
 }
