@@ -152,6 +152,12 @@ type AssistantSaid struct {
 	AfterSpeechMs *int64 `json:"afterSpeechMs,omitempty"`
 }
 
+// MaxSpoken limits a text in AssistantHeard and AssistantSaid, in bytes, so that a row fits in an answer of the HTTP API.
+const MaxSpoken = 16 << 10
+
+// Spoken returns the beginning of a text that fits in AssistantHeard and AssistantSaid.
+func Spoken(text string) string { return strings.ToValidUTF8(text[:min(len(text), MaxSpoken)], "") }
+
 // AssistantInterrupted is the payload of assistant.interrupted. The app has truncated an answer of AudioMs to the
 // PlayedMs that the wearer heard.
 type AssistantInterrupted struct {

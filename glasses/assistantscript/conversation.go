@@ -14,7 +14,8 @@ import (
 
 // Limits of a conversation.
 const (
-	maxItems = 1000 // the oldest are removed first
+	maxItems = 1000     // the oldest are removed first
+	maxItem  = 64 << 10 // bytes of its texts
 	// MaxEvent is the maximum length of a client event, in bytes.
 	MaxEvent = 4 << 20
 )
@@ -181,6 +182,8 @@ func (c *Conversation) createItem(i *item) *Failure {
 	}
 	roles := []string{"user", "system", "assistant"}
 	switch {
+	case len(i.text())+len(i.Arguments)+len(i.Output) > maxItem:
+		return invalid(problem.CodeInvalidValue, "item", "the item has over 64 KB of text")
 	case i.Type == "message" && slices.Contains(roles, i.Role), i.Type == "function_call":
 	case i.Type == "function_call_output":
 		if c.toolOf(i.CallID) == "" {
@@ -196,7 +199,7 @@ func (c *Conversation) createItem(i *item) *Failure {
 	i.Status = "completed"
 	if i.Role == "user" {
 		c.speechMs = nil
-		c.o.Log(glasses.RowAssistantHeard, glasses.AssistantHeard{Text: i.text()})
+		c.o.Log(glasses.RowAssistantHeard, glasses.AssistantHeard{Text: glasses.Spoken(i.text())})
 	}
 	c.add(i)
 	return nil

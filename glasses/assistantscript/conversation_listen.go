@@ -116,7 +116,7 @@ func (c *Conversation) commitSpeech() {
 		Content: []part{{Type: "input_audio", Transcript: heard}}}
 	ms, ended := l.pending*1000/l.rate, c.nowMs-l.silenceMs
 	c.speechMs = &ended
-	c.o.Log(glasses.RowAssistantHeard, glasses.AssistantHeard{Text: heard, AudioMs: ms})
+	c.o.Log(glasses.RowAssistantHeard, glasses.AssistantHeard{Text: glasses.Spoken(heard), AudioMs: ms})
 	*l = listener{rate: l.rate, samples: l.samples, rest: l.rest}
 	var previous any
 	if n := len(c.items); n > 0 {

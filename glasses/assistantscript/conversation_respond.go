@@ -190,7 +190,7 @@ func (c *Conversation) endMessage(r *response, status string) {
 		c.send("response.content_part.done", r.place(fields{"part": fields{"type": "audio", "transcript": p.Transcript}}))
 	}
 	m.Content = []part{p}
-	row := glasses.AssistantSaid{Text: p.Text + p.Transcript, AfterMs: r.afterMs, AudioMs: r.sentMs}
+	row := glasses.AssistantSaid{Text: glasses.Spoken(p.Text + p.Transcript), AfterMs: r.afterMs, AudioMs: r.sentMs}
 	if r.speechMs != nil {
 		after := r.firstMs - *r.speechMs
 		row.AfterSpeechMs = &after

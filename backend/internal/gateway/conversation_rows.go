@@ -26,7 +26,8 @@ type conversationRows struct {
 	sounds      map[string]int64  // samples of the sound of answers by item
 	said        said
 	asked       time.Time // when the answer was requested
-	speech      time.Time // when the wearer's last speech ended; zero for an answer to text
+	answered    time.Time // when the speech ended that it answers; zero for an answer to text
+	speech      time.Time // when the wearer's last speech ended; zero after text
 	stopped     bool      // the provider has reported the end of the speech that is committed next
 }
 
@@ -51,7 +52,11 @@ func (c *Conversation) newRows() *conversationRows {
 		log: func(row string, payload any) {
 			c.s.Sessions.LogAssistant(context.WithoutCancel(c.ctx), c.who.Session, row, payload)
 		}}
-	r.log(glasses.RowAssistantStarted, glasses.AssistantStarted{Model: c.model.ID, SampleRate: 1000 * samplesPerMs})
+	rate := 1000 * samplesPerMs
+	if c.converter != nil {
+		rate = 16000
+	}
+	r.log(glasses.RowAssistantStarted, glasses.AssistantStarted{Model: c.model.ID, SampleRate: rate})
 	return r
 }
 
@@ -96,7 +101,7 @@ func (r *conversationRows) client(e wire.ClientEvent) {
 	case "input_audio_buffer.append":
 		r.samples += samplesOf(v.Audio)
 	case "input_audio_buffer.clear":
-		r.samples = 0
+		r.samples, r.stopped = 0, false
 	case wire.EventSessionUpdate:
 		if t := v.Session.Audio.Input.Transcription; t != nil {
 			r.transcribes = string(t) != "null"
@@ -110,7 +115,7 @@ func (r *conversationRows) client(e wire.ClientEvent) {
 			texts = append(texts, p.Text)
 		}
 		r.speech = time.Time{}
-		r.log(glasses.RowAssistantHeard, glasses.AssistantHeard{Text: strings.Join(texts, " ")})
+		r.log(glasses.RowAssistantHeard, glasses.AssistantHeard{Text: glasses.Spoken(strings.Join(texts, " "))})
 	}
 }
 
@@ -126,7 +131,7 @@ func (r *conversationRows) begin() {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.asked, r.said = r.now(), said{}
+	r.asked, r.answered, r.said = r.now(), r.speech, said{}
 }
 
 // server notes an event of the provider, before the app receives it.
@@ -172,7 +177,9 @@ func (r *conversationRows) server(kind string, event []byte) {
 	case "conversation.item.truncated":
 		r.log(glasses.RowAssistantInterrupted,
 			glasses.AssistantInterrupted{PlayedMs: v.AudioEndMs, AudioMs: r.sounds[v.ItemID] / samplesPerMs})
-		r.sounds[v.ItemID] = v.AudioEndMs * samplesPerMs
+		if _, ok := r.sounds[v.ItemID]; ok {
+			r.sounds[v.ItemID] = v.AudioEndMs * samplesPerMs
+		}
 	}
 }
 
@@ -196,7 +203,9 @@ func (r *conversationRows) say(text string) {
 	if r.said.first.IsZero() {
 		r.said.first = r.now()
 	}
-	r.said.text.WriteString(text)
+	if r.said.text.Len() < glasses.MaxSpoken {
+		r.said.text.WriteString(text)
+	}
 }
 
 // flush writes the row about the answer in progress, if anything was said.
@@ -204,10 +213,10 @@ func (r *conversationRows) flush() {
 	if r.said.first.IsZero() {
 		return
 	}
-	row := glasses.AssistantSaid{Text: r.said.text.String(), AfterMs: r.said.first.Sub(r.asked).Milliseconds(),
-		AudioMs: r.said.samples / samplesPerMs}
-	if !r.speech.IsZero() {
-		after := r.said.first.Sub(r.speech).Milliseconds()
+	row := glasses.AssistantSaid{Text: glasses.Spoken(r.said.text.String()),
+		AfterMs: r.said.first.Sub(r.asked).Milliseconds(), AudioMs: r.said.samples / samplesPerMs}
+	if !r.answered.IsZero() {
+		after := r.said.first.Sub(r.answered).Milliseconds()
 		row.AfterSpeechMs = &after
 	}
 	r.said = said{}

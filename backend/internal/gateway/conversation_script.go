@@ -6,6 +6,7 @@ import (
 	"errors"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/gateway/wire"
@@ -32,15 +33,22 @@ type ScriptConversation struct {
 	leave  []func() // in the order of entering
 	events chan []byte
 
+	quiet  *time.Timer
+	queued atomic.Int64 // bytes of events
+
 	mu    sync.Mutex
 	talk  *assistantscript.Conversation
 	timer *time.Timer
+	asked time.Time // when the latest answer began
 	over  bool
 }
 
-// maxQueued is the maximum number of events for an app that does not read. A script's answer is sent in parts of at
-// most ten seconds of sound.
-const maxQueued = 4096
+// Limits on the events for an app that does not read. A script's answer is sent in parts of at most ten seconds of
+// sound.
+const (
+	maxQueued      = 4096
+	maxQueuedBytes = 32 << 20
+)
 
 // ConverseScript begins a conversation of an app with its session's script, at a sample rate of rate Hz. It returns nil
 // if the model is not the script. The caller must call Serve or End of the result. It returns a *Refusal on failure.
@@ -100,8 +108,8 @@ func (c *ScriptConversation) Serve(app *websocket.Conn) {
 	c.s.keep(c.call, c.cut)
 	defer c.s.forget(c.call)
 	defer context.AfterFunc(c.s.ctx, func() { c.cut(errStopped) })()
-	quiet := time.AfterFunc(c.s.Limits.Quiet, func() { c.cut(errQuiet) })
-	defer quiet.Stop()
+	c.quiet = time.AfterFunc(c.s.Limits.Quiet, func() { c.cut(errQuiet) })
+	defer c.quiet.Stop()
 	total := time.AfterFunc(maxSession*time.Second, func() { c.cut(errSession) })
 	defer total.Stop()
 	c.mu.Lock()
@@ -110,9 +118,9 @@ func (c *ScriptConversation) Serve(app *websocket.Conn) {
 	c.timer = time.AfterFunc(time.Hour, func() { c.recovered(c.advance) })
 	c.mu.Unlock()
 	var others sync.WaitGroup
-	others.Go(c.write)
-	others.Go(c.ping)
-	others.Go(func() { c.recovered(func() { c.read(quiet) }) })
+	for _, f := range []func(){c.write, c.ping, c.read} {
+		others.Go(func() { c.recovered(f) })
+	}
 	<-c.ctx.Done()
 	cause := context.Cause(c.ctx)
 	c.mu.Lock()
@@ -166,8 +174,21 @@ func (c *ScriptConversation) logContext() context.Context { return context.Witho
 
 // send queues an event for the app and counts an answer that has ended.
 func (c *ScriptConversation) send(event []byte) {
-	if e, ok := wire.Server(event, maxScriptTokens); ok && e.Type == wire.EventResponseDone {
+	c.quiet.Reset(c.s.Limits.Quiet)
+	switch e, _ := wire.Server(event, maxScriptTokens); e.Type {
+	case wire.EventResponseCreated:
+		c.asked = c.s.Now()
+	case wire.EventResponseDone:
 		c.count(e)
+	}
+	c.queue(event)
+}
+
+// queue queues an event for the app.
+func (c *ScriptConversation) queue(event []byte) {
+	if c.queued.Add(int64(len(event))) > maxQueuedBytes {
+		c.cut(errHalfOpen)
+		return
 	}
 	select {
 	case c.events <- event:
@@ -183,6 +204,7 @@ func (c *ScriptConversation) count(e wire.ServerEvent) {
 		outcome = outcomeCancelled
 	}
 	row := c.row(outcome)
+	row.Duration = c.s.Now().Sub(c.asked)
 	row.TextIn, row.TextOut, row.AudioOut = u.TextIn, u.TextOut, u.AudioOut
 	ctx, cancel := settleContext(c.ctx)
 	defer cancel()
@@ -209,7 +231,7 @@ func (c *ScriptConversation) setTimer() {
 }
 
 // read handles the app's events until it leaves.
-func (c *ScriptConversation) read(quiet *time.Timer) {
+func (c *ScriptConversation) read() {
 	for {
 		kind, err := c.app.Next()
 		var data []byte
@@ -223,10 +245,10 @@ func (c *ScriptConversation) read(quiet *time.Timer) {
 			c.cut(errLeft)
 			return
 		case kind == websocket.Binary:
-			c.send(wire.RealtimeError("", invalidRequest, problem.CodeInvalidJSON, "events are text, not binary frames", "",
+			c.queue(wire.RealtimeError("", invalidRequest, problem.CodeInvalidJSON, "events are text, not binary frames", "",
 				nil))
 		case kind == websocket.Text:
-			quiet.Reset(c.s.Limits.Quiet)
+			c.quiet.Reset(c.s.Limits.Quiet)
 			c.receive(data)
 		}
 	}
@@ -248,6 +270,7 @@ func (c *ScriptConversation) write() {
 		case <-c.ctx.Done():
 			return
 		case event := <-c.events:
+			c.queued.Add(-int64(len(event)))
 			if c.app.Write(websocket.Text, event) != nil {
 				c.app.Drop() // read ends the conversation
 			}

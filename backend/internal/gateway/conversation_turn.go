@@ -228,6 +228,7 @@ func (c *Conversation) failed(e wire.ServerEvent) error {
 	}
 	if t := c.turn; t != nil && t.response == "" && e.Event == t.event {
 		c.turn = nil
+		c.added, c.sound = c.added+t.added, c.sound+t.sound // the next answer reads it
 		t.settle(c.ctx, result{outcome: outcomeFailed}, wire.RealtimeUsage{})
 		if c.gone {
 			return errLeft
@@ -258,7 +259,10 @@ func (c *Conversation) settle(e wire.ServerEvent) {
 	}
 	usage := e.Receipt.Usage
 	if !e.Receipt.Seen {
-		usage, r.estimated = t.estimate(), true
+		usage, r.estimated, r.wholeHold = t.estimate(), true, c.gone
+	}
+	if usage.TextIn+usage.TextCached+usage.AudioIn+usage.AudioCached == 0 {
+		c.added, c.sound = c.added+t.added, c.sound+t.sound // the next answer reads it
 	}
 	t.settle(c.ctx, r, usage)
 	if c.gone {

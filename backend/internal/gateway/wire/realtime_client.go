@@ -52,7 +52,6 @@ type RealtimeRules struct {
 
 	asked   int64            // the session's maximum length of an answer, if the app has requested one
 	fixed   map[string]int64 // bytes of the session's instructions and tools, by field
-	updates int              // sent so far
 	pending []update         // not yet confirmed or refused by the provider, the oldest first
 }
 
@@ -77,6 +76,9 @@ type ClientEvent struct {
 	// Tokens is a bound on the input that the event adds to the conversation, and Sound the part of it that is sound.
 	Tokens, Sound int64
 }
+
+// maxUpdates is the maximum number of updates of a session that the provider has not confirmed.
+const maxUpdates = 100
 
 // BeginEvent is the event_id of the event that Begin returns.
 const BeginEvent = "gateway_limits"
@@ -178,8 +180,12 @@ func (r *RealtimeRules) update(e ClientEvent, d *decoder) (ClientEvent, error) {
 		quoted, _ := jsontext.AppendQuote(nil, theirs)
 		e.Body = bytes.Replace(e.Body, []byte(voiceHere), quoted, 1)
 	}
-	r.updates++
-	u := update{event: "update_" + strconv.Itoa(r.updates), id: e.ID, fixed: map[string]int64{}}
+	if len(r.pending) >= maxUpdates {
+		return e, &FieldError{Param: "session", Code: problem.CodeInvalidValue,
+			Message: "too many updates are unconfirmed: wait for session.updated"}
+	}
+	// An app that could predict the ID could let another of its events fail with it, and the update would be forgotten.
+	u := update{event: "update_" + rand.Text(), id: e.ID, fixed: map[string]int64{}}
 	if most, ok := d.taken["session.max_output_tokens"]; ok {
 		u.asked = r.outputOf(most)
 	}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"crypto/rand"
 	"slices"
 	"strings"
 
@@ -41,6 +42,7 @@ func WithDelta(data, audio []byte) []byte {
 		return nil
 	}
 	event["type"] = jsontext.Value(`"` + EventAudioDelta + `"`)
+	event["event_id"] = jsontext.Value(`"event_` + rand.Text() + `"`)
 	event["delta"] = slices.Concat([]byte{'"'}, audio, []byte{'"'})
 	out, err := json.Marshal(event, json.Deterministic(true))
 	if err != nil {

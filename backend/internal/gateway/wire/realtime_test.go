@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/json"
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -12,6 +13,36 @@ import (
 )
 
 func rules() *RealtimeRules { return NewRealtimeRules(1000, 4000, map[string]string{"warm": "marin"}) }
+
+// updateID matches the event_id of an update, which nobody can predict.
+var updateID = regexp.MustCompile(`"update_[A-Z2-7]{26}"`)
+
+// An app that knew the event_id of its update could let another of its events fail with it, and the update's
+// instructions would never count.
+func TestRealtime_UpdateIDsDiffer(t *testing.T) {
+	var ids [2]string
+	for i := range ids {
+		e, err := rules().Client([]byte(`{"type":"session.update","session":{"type":"realtime"}}`))
+		if ids[i] = string(updateID.Find(e.Body)); err != nil || ids[i] == "" {
+			t.Fatalf("got %s, %v, want an event with an ID", e.Body, err)
+		}
+	}
+	if ids[0] == ids[1] {
+		t.Errorf("two conversations have an update with the ID %s", ids[0])
+	}
+}
+
+func TestRealtime_UnconfirmedUpdates(t *testing.T) {
+	r, n := rules(), 0
+	for ; n < 1000; n++ {
+		if _, err := r.Client([]byte(`{"type":"session.update","session":{"type":"realtime"}}`)); err != nil {
+			break
+		}
+	}
+	if n != 100 {
+		t.Errorf("%d updates were accepted without a confirmation, want 100", n)
+	}
+}
 
 // TestRealtime_Client compares each allowed event with what the provider receives, as JSON.
 func TestRealtime_Client(t *testing.T) {
@@ -55,7 +86,8 @@ func TestRealtime_Client(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got, want any
-			if err := errors.Join(json.Unmarshal(e.Body, &got), json.Unmarshal([]byte(c.want), &want)); err != nil {
+			body := updateID.ReplaceAll(e.Body, []byte(`"update_1"`))
+			if err := errors.Join(json.Unmarshal(body, &got), json.Unmarshal([]byte(c.want), &want)); err != nil {
 				t.Fatal(err, string(e.Body))
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
