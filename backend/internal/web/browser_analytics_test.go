@@ -9,6 +9,7 @@ import (
 // noObstacles checks the page at the widths of a desktop, a desktop at 200 % zoom and phones.
 func (s *pageTest) noObstacles(name string) {
 	s.t.Helper()
+	s.see(`document.readyState === "complete"`) // the end of the page arrives last
 	s.picture(name)
 	for _, width := range []int64{1280, 640, 390, 320} {
 		s.do(chromedp.EmulateViewport(width, 844))

@@ -72,7 +72,7 @@ export class Speaker {
     const turn = this.turn;
     const since = performance.now();
     context.resume().then(() => { // it waits until the browser allows sound
-      if (turn !== this.turn || performance.now() - since > longestSuspension) return;
+      if (turn !== this.turn || (!isAllowed && performance.now() - since > longestSuspension)) return;
       const samples = new DataView(pcm.buffer, pcm.byteOffset, pcm.byteLength);
       const buffer = new AudioBuffer({ length: pcm.byteLength / 2, sampleRate: rate });
       const channel = buffer.getChannelData(0);
