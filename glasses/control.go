@@ -111,8 +111,11 @@ type Words struct {
 	EndMs int64  `json:"endMs"` // since the beginning of the sound
 }
 
-// MaxSoundTranscript limits the texts of a Microphone, in bytes, because the header of a binary frame is short.
-const MaxSoundTranscript = 1000
+// Limits on the transcript of a Microphone, because the header of a binary frame is short.
+const (
+	MaxSoundTranscript = 1000 // bytes of all texts
+	maxWords           = 50   // texts
+)
 
 // ParseControl decodes and checks the payload of a control frame. It returns an *Input, *Transcript, *StatePatch,
 // *Motion, *Fault, *DeviceChoice, *Advance, *Standing or *Microphone, or nil for sim.camera. On failure it
@@ -128,6 +131,9 @@ func (*Motion) check() *Error { return nil }
 
 func (m *Microphone) check() *Error {
 	last, bytes := int64(0), 0
+	if len(m.Transcript) > maxWords {
+		return badPayload("transcript must have at most %d texts", maxWords)
+	}
 	for _, w := range m.Transcript {
 		if bytes += len(w.Text); w.Text == "" || !utf8.ValidString(w.Text) || bytes > MaxSoundTranscript {
 			return badPayload("transcript must have texts that are not empty and together at most %d bytes long",

@@ -176,6 +176,68 @@ func TestConversation_LongAnswer(t *testing.T) {
 	}
 }
 
+// inject changes a sensor or a state of the glasses.
+func (a *agent) inject(change map[string]any) {
+	a.t.Helper()
+	if got := a.call("injectSensor", change); got.IsError {
+		a.t.Fatalf("injectSensor: %v", got.Structured)
+	}
+}
+
+// When the glasses stop an answer, the model learns what was heard, the rest is dropped, and the conversation continues
+// once they can speak again.
+func TestConversation_Survives(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	needAgent(t)
+	a := startAgent(w, "modern", false)
+	defer func() { a.t = t }()
+	for _, language := range []string{"typescript", "python"} {
+		t.Run(language, func(t *testing.T) {
+			a.t = t
+			dir := exampleInto(t, a, language, "assistant")
+			sound := writeSpeech(t, dir)
+			script := filepath.Join(dir, "script.json")
+			writeInto(t, script, `{"rules":[{"when":{"contains":"milk"},"reply":{"text":"`+
+				strings.Repeat("So it is. ", 40)+`"}}]}`)
+			s := a.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "virtual",
+				"deviceModel": "system_audio", "assistantScript": script})
+			cmd := startApp(t, w, talkingApp(t, dir, language), s)
+			a.sees("assistant.started", nil)
+			for _, test := range []struct {
+				name        string
+				state, undo map[string]any
+				reason      string
+			}{
+				{"call", map[string]any{"call": true}, map[string]any{"call": false}, "busy"},
+				{"folded", map[string]any{"hinge": "folded"}, map[string]any{"hinge": "open"}, "hinge_closed"},
+				{"link", map[string]any{"link": "lost"}, map[string]any{"link": "connected"}, "not_connected"},
+			} {
+				a.sees("audio.start", nil)
+				a.inject(map[string]any{"microphoneFile": sound})
+				a.advance(2200) // the turn ends after 1200 ms
+				a.sees("playback", map[string]any{"state": "started"})
+				a.inject(map[string]any{"state": test.state})
+				// The app has reacted by now. The next call that acts would move the place where sees begins.
+				stopped := a.sees("playback", map[string]any{"state": "stopped"})
+				said, cut := a.sees("assistant.said", nil), a.sees("assistant.interrupted", nil)
+				if stopped["reason"] != test.reason || stopped["playedMs"] != 1000.0 || cut["playedMs"] != 1000.0 ||
+					said["audioMs"] != 15_000.0 { // of 24 s: the rest was cancelled
+					t.Errorf("%s: stopped %v, said %v, interrupted %v; want %s, 1000 ms of 15 s", test.name, stopped, said, cut,
+						test.reason)
+				}
+				const steps = `[{"advance":5000},{"expect":{"type":"playback.start","absent":true,"withinMs":0}}]`
+				verdict := a.call("runSteps", map[string]any{"steps": json.RawMessage(steps)})
+				if verdict.Structured["verdict"] != "pass" {
+					t.Errorf("%s: runSteps: got %v, want pass", test.name, verdict.Structured)
+				}
+				a.inject(map[string]any{"state": test.undo})
+			}
+			closeDuringAnswer(t, a, s, cmd)
+		})
+	}
+}
+
 // converse runs an app. At the end it stops the conversation, or closes the session during an answer.
 func converse(t *testing.T, w *world, a *agent, app []string, dir string, stop bool) {
 	t.Helper()

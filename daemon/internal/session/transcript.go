@@ -51,6 +51,9 @@ func parseWebVTT(file string) ([]glasses.Words, error) {
 		!strings.HasPrefix(name, "WEBVTT\t") {
 		return nil, errors.New("the file must begin with the line WEBVTT")
 	}
+	if strings.Contains(blocks[0], "-->") {
+		return nil, errors.New("an empty line must follow the line WEBVTT")
+	}
 	var all []glasses.Words
 	for _, block := range blocks[1:] {
 		lines := strings.Split(strings.Trim(block, "\n"), "\n")

@@ -21,6 +21,7 @@ func TestParseWebVTT(t *testing.T) {
 	for file, want := range map[string]string{
 		"1\n00:00.000 --> 00:00.900\nhello": "must begin with the line WEBVTT",
 		"WEBVTT\n\n00:00,000 --> 00:00,900": `"00:00,900" is not a time`,
+		"WEBVTT\n00:00.000 --> 00:00.900":   "an empty line must follow",
 		"WEBVTT\n\n0 -->":                   `"0 -->" is not a line`,
 	} {
 		if _, err := parseWebVTT(file); err == nil || !strings.Contains(err.Error(), want) {

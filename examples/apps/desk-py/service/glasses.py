@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import urllib.parse
-from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Tuple, Union
+from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Set, Tuple, Union
 
 
 class GlassesError(Exception):

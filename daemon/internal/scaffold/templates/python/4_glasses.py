@@ -65,7 +65,7 @@ class Glasses:
         self._gateway = {}  # type: Dict[str, str]  # url and token of the AI gateway, if the session has one
         self._stops = 0  # how often stop_asking was called
         self._conversation = None  # type: Optional[_Conversation]
-        self._refusals = {}  # type: Dict[str, Callable[[], Any]]  # by the id of a command that nobody waits for
+        self._refusals = {}  # type: Dict[str, Callable[[str], Any]]  # by the id of a command that nobody waits for
         #: end
         self._link = _Link(url, secret, app, self._receive, self._end)
 
@@ -221,8 +221,8 @@ class Glasses:
         if self._conversation:
             self._conversation.end("stopped")
 
-    def _command_unwaited(self, type: str, payload: Dict[str, Any], refused: Callable[[], Any]) -> str:
-        """Sends a command without waiting for its result; returns its id. refused is called if the glasses refuse it."""
+    def _command_unwaited(self, type: str, payload: Dict[str, Any], refused: Callable[[str], Any]) -> str:
+        """Sends a command without waiting for its result; returns its id. refused gets the code if the glasses refuse it."""
         return self._link.send(type, payload, lambda id: self._refusals.__setitem__(id, refused))
 
     def _check_stop(self, stops: int) -> None:
@@ -524,7 +524,7 @@ class Glasses:
             elif id in self._refusals:
                 refused = self._refusals.pop(id)
                 if "error" in payload:
-                    refused()
+                    refused(payload["error"].get("code", ""))
             #: end
         elif type == "media":
             if id in self._results and data is not None:

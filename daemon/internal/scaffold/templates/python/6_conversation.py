@@ -53,6 +53,7 @@ class _Conversation:
         self._events = collections.deque()  # type: Deque[Dict[str, Any]]
         self._socket = None  # type: Optional[_WebSocket]
         self._spoken = []  # type: List[_Utterance]
+        self._silenced = set()  # type: Set[str]  # items whose further sound is dropped
         self._calls = []  # type: List[Dict[str, Any]]  # of the response in progress
         self._said = ""
         self._barriers = []  # type: List[str]  # to answer once the gateway has caught up
@@ -67,7 +68,8 @@ class _Conversation:
         glasses = self._glasses
         mode = "realtime" if self._has_realtime() else "text"
         listen = self._listen if mode == "realtime" else self._transcribe
-        offs = [glasses.on("audio.chunk", self._hear), glasses.on("playback", self._played)]
+        offs = [glasses.on("audio.chunk", self._hear), glasses.on("playback", self._played),
+                glasses.on("link", self._lose)]
         if mode == "text":
             offs.append(glasses.on("transcript", self._answer_text))
         else:
@@ -84,21 +86,30 @@ class _Conversation:
                         self._handle(self._events.popleft())
                     finally:
                         self._handling = False
-            self._try("audio.stop" if mode == "realtime" else "transcription.stop")
-            if self._spoken and self._spoken[0].playback:
-                self._spoken[0].stop()
-                self._try("playback.flush")
+            self._leave(mode)
         except GlassesError as e:
             if e is glasses._ended and e.code == "closed":
                 return ConversationEnd("closed", mode)
             raise
+        except Exception:  # of a tool or a handler
+            self._leave(mode)
+            raise
         finally:
+            if self._spoken:
+                self._spoken[0].stop()
             for off in offs:
                 off()
             self._stopped.set()
             if self._socket:
                 self._socket.close()
         return ConversationEnd(self._reason, mode)
+
+    def _leave(self, mode: str) -> None:
+        """Stops listening and the sound of an answer."""
+        self._try("audio.stop" if mode == "realtime" else "transcription.stop")
+        if self._spoken and self._spoken[0].playback:
+            self._spoken[0].stop()
+            self._try("playback.flush")
 
     def end(self, reason: str) -> None:
         self._reason = self._reason or reason
@@ -195,7 +206,9 @@ class _Conversation:
         updates, self._updates = self._updates, []
         for then in updates:
             then()
+        self._silenced.clear()
         for spoken in self._spoken:
+            spoken.item = ""  # the next connection does not know it
             if not spoken.complete:
                 self._complete(spoken)
 
@@ -283,6 +296,8 @@ class _Conversation:
         self._send({"type": "response.create"})
 
     def _speak(self, item: str, sound: bytes) -> None:
+        if item in self._silenced:
+            return  # the rest of what was stopped or refused
         spoken = next((u for u in self._spoken if u.item == item), None)
         if not spoken:
             spoken = _Utterance(item)
@@ -297,7 +312,7 @@ class _Conversation:
         spoken = self._spoken[0]
         if not spoken.playback:
             spoken.playback = self._glasses._command_unwaited("playback.start", {"sampleRate": _VOICE_RATE},
-                                                              lambda: self._next(spoken))
+                                                              lambda code: self._refuse(spoken, code))
             spoken.stop_pacing = self._glasses.every(_PACING_PERIOD, lambda: self._pace(spoken))
         while spoken.waiting and spoken.ahead < _MAX_AHEAD:
             chunk = spoken.waiting.popleft()
@@ -323,12 +338,35 @@ class _Conversation:
         spoken.ended = True
         spoken.stop()
         try:
-            self._glasses._command_unwaited("playback.end", {}, lambda: None)
+            self._glasses._command_unwaited("playback.end", {}, lambda code: None)
         except GlassesError:
             pass  # the session is over
 
+    def _refuse(self, spoken: _Utterance, code: str) -> None:
+        """Drops an answer that the glasses did not begin to play. Without a speaker, the app may show the words."""
+        if code != "unsupported":
+            return self._stop(spoken, 0)
+        self._silenced.add(spoken.item)
+        self._next(spoken)
+
+    def _stop(self, spoken: _Utterance, played_ms: Optional[int]) -> None:
+        """Drops the rest of an answer and tells the model how much of it was heard, if that is known."""
+        if not self._spoken or self._spoken[0] is not spoken:
+            return
+        if not spoken.complete:
+            self._send({"type": "response.cancel"})  # else the model would go on with it
+        self._silenced.add(spoken.item)
+        if played_ms is not None:
+            self._cut(spoken, played_ms)
+        self._next(spoken)
+
+    def _lose(self, event: Event) -> None:
+        """Drops the answer that glasses were playing when they were detached, for which no event arrives."""
+        if event.payload["state"] == "disconnected" and self._spoken and self._spoken[0].playback:
+            self._stop(self._spoken[0], None)
+
     def _next(self, spoken: _Utterance) -> None:
-        """Goes on after an answer that was played or refused."""
+        """Goes on after an answer that was played or dropped."""
         if self._spoken and self._spoken[0] is spoken:
             self._spoken.pop(0).stop()
             self._play()
@@ -339,8 +377,9 @@ class _Conversation:
             return
         spoken = self._spoken[0]
         if ended["state"] == "stopped" and ended.get("reason"):
-            self._cut(spoken, ended["playedMs"])
-        self._next(spoken)
+            self._stop(spoken, ended["playedMs"])
+        else:
+            self._next(spoken)
 
     def _interrupt(self) -> None:
         """Stops the sound and tells the model how much of it was heard."""
@@ -348,12 +387,15 @@ class _Conversation:
         if not spoken or not spoken[0].playback:
             return
         spoken[0].stop()
+        self._silenced.update(u.item for u in spoken)
         self._cut(spoken[0], self._try("playback.flush").get("playedMs", 0))
         for other in spoken[1:]:
-            self._send({"type": "conversation.item.delete", "item_id": other.item})
+            self._cut(other, 0)
 
     def _cut(self, spoken: _Utterance, played_ms: int) -> None:
         """Truncates an answer to what was heard, or deletes it if that is nothing."""
+        if not spoken.item:
+            return
         if played_ms == 0:
             self._send({"type": "conversation.item.delete", "item_id": spoken.item})
         else:

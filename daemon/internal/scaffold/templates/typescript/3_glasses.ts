@@ -69,7 +69,7 @@ export class Glasses {
   #gateway?: Gateway;
   #asking = new Set<AbortController>();
   #conversation: Conversation | undefined;
-  #refusals = new Map<string, () => void>(); // by the id of a command that nothing waits for
+  #refusals = new Map<string, (code: string) => void>(); // by the id of a command that nothing waits for
   //: end
 
   /** Use connect. */
@@ -490,7 +490,7 @@ export class Glasses {
     if (timer) return this.#tick(timer, frame);
     //: if assistant
     const refused = this.#refusals.get(frame.id);
-    if (this.#refusals.delete(frame.id) && frame.payload.error) refused!();
+    if (this.#refusals.delete(frame.id) && frame.payload.error) refused!(frame.payload.error.code);
     //: end
     const waiting = this.#waiting.get(frame.id);
     if (!waiting) return; // a replay of a result that was already received

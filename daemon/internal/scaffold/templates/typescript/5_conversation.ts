@@ -3,8 +3,8 @@
 /** What a Conversation needs of Glasses. */
 interface ConversationHost {
   command(type: string, payload?: object): Promise<Answer>;
-  /** Sends a command without waiting for its result; returns its id. refused is called if the glasses refuse it. */
-  start(type: string, payload: object, refused: () => void): string;
+  /** Sends a command without waiting for its result; returns its id. refused gets the code if the glasses refuse it. */
+  start(type: string, payload: object, refused: (code: string) => void): string;
   every(ms: number, task: Task): () => void;
   sendBytes(type: string, payload: object, bytes: Uint8Array): void;
   on(type: string, handler: Handler): () => void;
@@ -48,6 +48,7 @@ class Conversation {
   #options: ConversationOptions;
   #socket?: WebSocket | undefined;
   #spoken: Utterance[] = [];
+  #silenced = new Set<string>(); // items whose further sound is dropped
   #calls: AssistantToolCall[] = []; // of the response in progress
   #said = "";
   #updates: (() => void)[] = []; // what to do when the gateway answers each session.update
@@ -71,6 +72,7 @@ class Conversation {
       : this.#host.command("transcription.start", {})).then(() => {}, () => {}); // a later state may allow it
     this.#off.push(this.#host.on("audio.chunk", (chunk) => this.#hear(chunk)));
     this.#off.push(this.#host.on("playback", ({ payload }) => this.#played(payload)));
+    this.#off.push(this.#host.on("link", ({ payload }) => payload.state === "disconnected" && this.#lose()));
     if (mode === "text") this.#listenForText();
     for (const type of ["hinge", "call", "link", "permission", "disabled", "device", "connection"]) {
       this.#off.push(this.#host.on(type, listen));
@@ -147,7 +149,11 @@ class Conversation {
     this.isAnswering = this.isBehind = false;
     this.#calls = [];
     for (const then of this.#updates.splice(0)) then();
-    for (const u of this.#spoken) if (!u.complete) this.#complete(u);
+    this.#silenced.clear();
+    for (const u of this.#spoken) {
+      u.item = ""; // the next connection does not know it
+      if (!u.complete) this.#complete(u);
+    }
   }
 
   #send(event: object): void {
@@ -230,6 +236,7 @@ class Conversation {
   }
 
   #speak(item: string, sound: Uint8Array): void {
+    if (this.#silenced.has(item)) return; // the rest of what was stopped or refused
     let spoken = this.#spoken.find((u) => u.item === item);
     if (!spoken) this.#spoken.push(spoken = { item, waiting: [], ahead: 0, complete: false, ended: false });
     for (let at = 0; at < sound.length; at += chunkBytes) spoken.waiting.push(sound.subarray(at, at + chunkBytes));
@@ -240,7 +247,7 @@ class Conversation {
   #play(): void {
     const spoken = this.#spoken[0];
     if (!spoken || this.#isOver) return;
-    spoken.playback ??= this.#host.start("playback.start", { sampleRate: voiceRate }, () => this.#next(spoken));
+    spoken.playback ??= this.#host.start("playback.start", { sampleRate: voiceRate }, (code) => this.#refuse(spoken, code));
     spoken.stopPacing ??= this.#host.every(pacingPeriod, () => {
       spoken.ahead = Math.max(0, spoken.ahead - pacingPeriod);
       if (spoken === this.#spoken[0]) this.#play();
@@ -266,7 +273,29 @@ class Conversation {
     this.#host.start("playback.end", {}, () => {});
   }
 
-  /** next goes on after an answer that was played or refused. */
+  /** refuse drops an answer that the glasses did not begin to play. Without a speaker, the app may show the words. */
+  #refuse(spoken: Utterance, code: string): void {
+    if (code !== "unsupported") return this.#stop(spoken, 0);
+    this.#silenced.add(spoken.item);
+    this.#next(spoken);
+  }
+
+  /** stop drops the rest of an answer and tells the model how much of it was heard, if that is known. */
+  #stop(spoken: Utterance, playedMs?: number): void {
+    if (this.#spoken[0] !== spoken) return;
+    if (!spoken.complete) this.#send({ type: "response.cancel" }); // else the model would go on with it
+    this.#silenced.add(spoken.item);
+    if (playedMs !== undefined) this.#cut(spoken, playedMs);
+    this.#next(spoken);
+  }
+
+  /** lose drops the answer that glasses were playing when they were detached, for which no event arrives. */
+  #lose(): void {
+    const spoken = this.#spoken[0];
+    if (spoken?.playback) this.#stop(spoken);
+  }
+
+  /** next goes on after an answer that was played or dropped. */
   #next(spoken: Utterance): void {
     if (this.#spoken[0] !== spoken) return;
     this.#spoken.shift();
@@ -278,8 +307,8 @@ class Conversation {
   async #played({ id, state, playedMs, reason }: { id: string; state: string; playedMs: number; reason?: string }): Promise<void> {
     const spoken = this.#spoken[0];
     if (state === "started" || !spoken || spoken.playback !== id) return;
-    if (state === "stopped" && reason) this.#cut(spoken, playedMs);
-    this.#next(spoken);
+    if (state === "stopped" && reason) this.#stop(spoken, playedMs);
+    else this.#next(spoken);
   }
 
   /** interrupt stops the sound and tells the model how much of it was heard. */
@@ -287,13 +316,15 @@ class Conversation {
     const [spoken, ...others] = this.#spoken.splice(0);
     if (!spoken?.playback) return;
     spoken.stopPacing?.();
+    for (const { item } of [spoken, ...others]) this.#silenced.add(item);
     const heard = await this.#host.command("playback.flush").then(({ result }) => result.playedMs as number, () => 0);
     this.#cut(spoken, heard);
-    for (const { item } of others) this.#send({ type: "conversation.item.delete", item_id: item });
+    for (const other of others) this.#cut(other, 0);
   }
 
   /** cut truncates an answer to what was heard, or deletes it if that is nothing. */
   #cut({ item }: Utterance, playedMs: number): void {
+    if (!item) return;
     if (playedMs === 0) this.#send({ type: "conversation.item.delete", item_id: item });
     else this.#send({ type: "conversation.item.truncate", item_id: item, content_index: 0, audio_end_ms: playedMs });
   }
