@@ -113,16 +113,17 @@ type modelError struct {
 	IsAPIError                bool
 }
 
-// startModelApp starts an app that knows only the gateway's address and its own project key.
-func startModelApp(t *testing.T, backendURL, key string) *modelApp {
+// startModelApp starts an app that knows only the gateway's address and its own project key. env is added to its
+// environment.
+func startModelApp(t *testing.T, backendURL, key string, env ...string) *modelApp {
 	t.Helper()
 	program, err := filepath.Abs(filepath.Join("npm", "models.mjs"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(nodeTool(t, "node/bin/node"), program)
-	cmd.Env = []string{"OPENAI_BASE_URL=" + backendURL + "/v1", "OPENAI_API_KEY=" + key,
-		"ANTHROPIC_BASE_URL=" + backendURL, "ANTHROPIC_API_KEY=" + key}
+	cmd.Env = append(env, "OPENAI_BASE_URL="+backendURL+"/v1", "OPENAI_API_KEY="+key,
+		"ANTHROPIC_BASE_URL="+backendURL, "ANTHROPIC_API_KEY="+key)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

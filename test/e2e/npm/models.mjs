@@ -1,7 +1,7 @@
 // An app for the end-to-end tests: the official clients of model providers, configured by nothing but the base URLs and
 // keys in their usual variables, driven by lines of JSON.
 //
-// in:  {"api":"chat|responses|messages|models","body":{...},"how":"stream|leave|helper","options":{"maxRetries":0}}
+// in:  {"api":"chat|responses|messages|models|realtime","body":{...},"how":"stream|leave|helper","options":{"maxRetries":0}}
 // out: {"answer":{...}} | {"text":"...","last":{...}} | {"text":"...","error":{"name":"RateLimitError","status":429,...}}
 //
 // stream reads the events one by one, leave stops at the first text, and helper lets the client put them together.
@@ -9,6 +9,7 @@
 import { createInterface } from "node:readline";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
+import { OpenAIRealtimeWebSocket } from "openai/realtime/websocket";
 
 const openai = new OpenAI();
 const anthropic = new Anthropic();
@@ -30,10 +31,33 @@ const apis = {
     stream: (body, options) => anthropic.messages.stream(body, options).finalMessage(),
     text: (event) => event.type === "content_block_delta" && event.delta.text,
   },
+  realtime: { create: converse },
   models: {
     create: async () => ({ openai: (await openai.models.list()).data, anthropic: (await anthropic.models.list()).data }),
   },
 };
+
+/** converse holds a realtime session of one turn, in text or sound, until its end, an error or the close. */
+function converse({ model, sound }) {
+  return new Promise((resolve) => {
+    const talk = new OpenAIRealtimeWebSocket({ model }, openai);
+    let text = "";
+    const end = (how) => {
+      resolve({ text, ...how });
+      talk.close();
+    };
+    talk.on("response.output_text.delta", ({ delta }) => (text += delta));
+    talk.on("response.done", ({ response }) => end({ end: response.status, usage: response.usage }));
+    talk.on("error", ({ error, message }) => end({ end: error?.code ?? String(message) }));
+    talk.socket.addEventListener("close", ({ code }) => end({ end: String(code) }));
+    talk.on("session.created", () => {
+      if (sound) return talk.send({ type: "input_audio_buffer.append", audio: Buffer.alloc(4800).toString("base64") });
+      talk.send({ type: "conversation.item.create", item: { type: "message", role: "user",
+        content: [{ type: "input_text", text: "Hello" }] } });
+      talk.send({ type: "response.create" });
+    });
+  });
+}
 
 async function call({ api, body, how, options }) {
   const { create, stream, text } = apis[api];

@@ -1,0 +1,97 @@
+//go:build unix
+
+package e2e
+
+import (
+	"encoding/pem"
+	"fmt"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/service-dev/service/test/llmtest"
+)
+
+// voicePrices are the prices of the realtime models in the tests, in micro-USD per token.
+var voicePrices = struct{ textIn, textCached, textOut, audioIn, audioOut int64 }{4, 1, 16, 32, 64}
+
+// writeVoices writes a catalogue with a chat model and with realtime models of one provider.
+func writeVoices(t *testing.T, providerURL string, models ...string) string {
+	t.Helper()
+	file, err := llmtest.WriteCatalogue(t.TempDir(), providerURL, "chat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(text, "realtime_models:\n"...)
+	for _, m := range models {
+		text = fmt.Appendf(text, "  - {id: v-%s, provider: fake, provider_model: %s, context_tokens: 2000, output_tokens: 500, "+
+			"voices: {ember: marin}, prices_micro_usd_per_million: {text_in: 4000000, text_cached: 1000000, "+
+			"text_out: 16000000, audio_in: 32000000, audio_cached: 2000000, audio_out: 64000000}}\n", m, m)
+	}
+	writeInto(t, file, string(text))
+	return file
+}
+
+// startVoiceApp starts an app that reaches the backend only over TLS, without which the official client opens no
+// realtime sessions.
+func startVoiceApp(t *testing.T, backend *remoteBackend, with *modelApp) *modelApp {
+	t.Helper()
+	target, err := url.Parse(backend.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httptest.NewTLSServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }})
+	t.Cleanup(proxy.Close)
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	writeInto(t, file, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: proxy.Certificate().Raw})))
+	key, err := with.owner.ProjectKey(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startModelApp(t, proxy.URL, key, "NODE_EXTRA_CA_CERTS="+file)
+}
+
+// The official client, with only base URL and key changed, holds a turn in text and one in sound with a provider that
+// misbehaves, and is charged by the provider's book.
+func TestModelClients_Realtime(t *testing.T) {
+	t.Parallel()
+	ends := map[string]string{llmtest.Good: "completed", llmtest.DoneTwice: "completed", llmtest.DoneFirst: "completed",
+		llmtest.UnknownEvents: "completed", llmtest.LateReceipt: "completed", llmtest.UsageZero: "completed",
+		llmtest.FailedAnswer: "failed", llmtest.ClosesWith4000: "4502", llmtest.CutsInside: "4502"}
+	var models []string
+	for m := range ends {
+		models = append(models, m)
+	}
+	provider := llmtest.Start()
+	t.Cleanup(provider.Close)
+	backend, first := startGatewayOf(t, writeVoices(t, provider.URL, models...), "")
+	g := &gatewayWorld{t: t, provider: provider, backend: backend, app: startVoiceApp(t, backend, first)}
+	for model, want := range ends {
+		for _, sound := range []bool{false, true} {
+			used, answers := g.settled().Used, len(provider.Answers())
+			r := g.app.do(modelRequest{API: "realtime", Body: map[string]any{"model": "v-" + model, "sound": sound}})
+			if r.Error != nil || r.Answer["end"] != want {
+				t.Errorf("%s, sound %v: got %+v, want %s", model, sound, r, want)
+			}
+			var bill int64
+			for _, b := range provider.Answers()[answers:] {
+				p := voicePrices
+				bill += (b.TextIn-b.TextCached)*p.textIn + b.TextCached*p.textCached + b.TextOut*p.textOut +
+					b.AudioIn*p.audioIn + b.AudioOut*p.audioOut
+			}
+			if used = g.settled().Used - used; want != "4502" && used != bill {
+				t.Errorf("%s, sound %v: charged %d micro-USD, the provider bills %d", model, sound, used, bill)
+			}
+		}
+	}
+	if l := g.ledger(); !l.OK {
+		t.Errorf("the ledger does not add up: %+v", l)
+	}
+}
