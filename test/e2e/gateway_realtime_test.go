@@ -95,3 +95,23 @@ func TestModelClients_Realtime(t *testing.T) {
 		t.Errorf("the ledger does not add up: %+v", l)
 	}
 }
+
+// A provider by somebody else answers in text. It reports no usage of realtime sessions, so the answer costs nothing.
+func TestUpstreams_AimockSpeaksInRealtime(t *testing.T) {
+	t.Parallel()
+	nodeTool(t, "@copilotkit/aimock")
+	mock := startUpstream(t, "aimock.mjs")
+	backend, first := startGatewayOf(t, writeVoices(t, mock.url+"/v1", "gpt-realtime"), "")
+	r := startVoiceApp(t, backend, first).do(modelRequest{API: "realtime",
+		Body: map[string]any{"model": "v-gpt-realtime", "sound": false}})
+	if r.Error != nil || r.Answer["end"] != "completed" || r.Answer["text"] != modelText {
+		t.Errorf("got %+v, want the text", r)
+	}
+	g := &gatewayWorld{t: t, backend: backend, app: first}
+	if l := g.settled(); !l.OK || l.Used != 0 {
+		t.Errorf("the ledger has %+v, want no charge", l)
+	}
+	if u := first.usageOf(1).Totals; u.Calls != 1 || u.Failed+u.Estimated != 0 {
+		t.Errorf("got usage %+v, want one call", u)
+	}
+}
