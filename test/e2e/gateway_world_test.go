@@ -122,8 +122,8 @@ func startModelApp(t *testing.T, backendURL, key string, env ...string) *modelAp
 		t.Fatal(err)
 	}
 	cmd := exec.Command(nodeTool(t, "node/bin/node"), program)
-	cmd.Env = append(env, "OPENAI_BASE_URL="+backendURL+"/v1", "OPENAI_API_KEY="+key,
-		"ANTHROPIC_BASE_URL="+backendURL, "ANTHROPIC_API_KEY="+key)
+	cmd.Env = append([]string{"OPENAI_BASE_URL=" + backendURL + "/v1", "OPENAI_API_KEY=" + key,
+		"ANTHROPIC_BASE_URL=" + backendURL, "ANTHROPIC_API_KEY=" + key}, env...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
