@@ -31,8 +31,8 @@ func writeVoices(t *testing.T, providerURL string, models ...string) string {
 	}
 	text = append(text, "realtime_models:\n"...)
 	for _, m := range models {
-		text = fmt.Appendf(text, "  - {id: v-%s, provider: fake, provider_model: %s, context_tokens: 2000, output_tokens: 500, "+
-			"voices: {ember: marin}, prices_micro_usd_per_million: {text_in: 4000000, text_cached: 1000000, "+
+		text = fmt.Appendf(text, "  - {id: v-%s, provider: fake, provider_model: %s, context_tokens: 2000, "+
+			"output_tokens: 500, voices: {ember: marin}, prices_micro_usd_per_million: {text_in: 4000000, text_cached: 1000000, "+
 			"text_out: 16000000, audio_in: 32000000, audio_cached: 2000000, audio_out: 64000000}}\n", m, m)
 	}
 	writeInto(t, file, string(text))
@@ -62,9 +62,11 @@ func startVoiceApp(t *testing.T, backend *remoteBackend, with *modelApp) *modelA
 // misbehaves, and is charged by the provider's book.
 func TestModelClients_Realtime(t *testing.T) {
 	t.Parallel()
+	const refused = "Received network error or non-101 status code."
 	ends := map[string]string{llmtest.Good: "completed", llmtest.DoneTwice: "completed", llmtest.DoneFirst: "completed",
 		llmtest.UnknownEvents: "completed", llmtest.LateReceipt: "completed", llmtest.UsageZero: "completed",
-		llmtest.FailedAnswer: "failed", llmtest.ClosesWith4000: "4502", llmtest.CutsInside: "4502"}
+		llmtest.FailedAnswer: "failed", llmtest.ClosesWith4000: "4502", llmtest.CutsInside: "4502",
+		llmtest.GoesAway: refused}
 	var models []string
 	for m := range ends {
 		models = append(models, m)

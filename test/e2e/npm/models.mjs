@@ -42,7 +42,10 @@ function converse({ model, sound }) {
   return new Promise((resolve) => {
     const talk = new OpenAIRealtimeWebSocket({ model }, openai);
     let text = "";
+    let isOver = false;
     const end = (how) => {
+      if (isOver) return;
+      isOver = true;
       resolve({ text, ...how });
       talk.close();
     };
