@@ -72,7 +72,9 @@ class Conversation {
       : this.#host.command("transcription.start", {})).then(() => {}, () => {}); // a later state may allow it
     this.#off.push(this.#host.on("audio.chunk", (chunk) => this.#hear(chunk)));
     this.#off.push(this.#host.on("playback", ({ payload }) => this.#played(payload)));
-    this.#off.push(this.#host.on("link", ({ payload }) => payload.state === "disconnected" && this.#lose()));
+    this.#off.push(this.#host.on("link", ({ payload }) => {
+      if (payload.state === "disconnected") this.#lose();
+    }));
     if (mode === "text") this.#listenForText();
     for (const type of ["hinge", "call", "link", "permission", "disabled", "device", "connection"]) {
       this.#off.push(this.#host.on(type, listen));
