@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -52,16 +51,11 @@ var (
 // response.done. The gateway itself requests the answers to speech, because a provider that starts them would spend
 // without a hold. If a provider does so anyway, the operator pays, and the conversation ends.
 type Conversation struct {
-	*call     // of the whole conversation; it has no hold
-	app       *websocket.Conn
+	*appSide
 	provider  *ws.Conn
 	rules     *wire.RealtimeRules
-	created   []byte     // the provider's first event
-	converter *converter // nil for an app with the provider's sample rate
-	ctx       context.Context
-	cut       context.CancelCauseFunc
-	leave     []func() // in the order of entering
-	quiet     *time.Timer
+	created   []byte            // the provider's first event
+	converter *converter        // nil for an app with the provider's sample rate
 	rows      *conversationRows // nil for an app outside of a simulator session
 
 	mu      sync.Mutex
@@ -81,7 +75,7 @@ type Conversation struct {
 // CanConverse returns the *Refusal that Converse would return before it connects to the provider, or nil. It records no
 // call.
 func (s *Service) CanConverse(ctx context.Context, who Caller, model string) error {
-	c := &Conversation{call: &call{s: s, who: who, started: s.Now()}}
+	c := &Conversation{appSide: &appSide{call: &call{s: s, who: who, started: s.Now()}}}
 	if _, err := c.choose(ctx, model); err != nil {
 		return refusalOf(err)
 	}
@@ -91,13 +85,11 @@ func (s *Service) CanConverse(ctx context.Context, who Caller, model string) err
 // Converse connects to the provider of a model for realtime sessions. The app's sound has a sample rate of rate Hz,
 // 16000 or 24000. The caller must call Serve or End of the result. It returns a *Refusal on failure.
 func (s *Service) Converse(ctx context.Context, who Caller, model string, rate int) (*Conversation, error) {
-	end, err := s.begin(ctx, who)
+	side, err := s.newAppSide(ctx, &call{s: s, who: who, started: s.Now()})
 	if err != nil {
 		return nil, err
 	}
-	c := &Conversation{call: &call{s: s, who: who, started: s.Now()}, leave: []func(){end}, settled: map[string]bool{},
-		converter: newConverter(rate)}
-	c.ctx, c.cut = context.WithCancelCause(context.WithoutCancel(ctx))
+	c := &Conversation{appSide: side, settled: map[string]bool{}, converter: newConverter(rate)}
 	if err := c.open(ctx, model); err != nil {
 		c.End()
 		refusal := refusalOf(err)
@@ -109,14 +101,6 @@ func (s *Service) Converse(ctx context.Context, who Caller, model string, rate i
 
 // choose finds the model and who pays for it. It returns the voice that the project's owner chose, or "".
 func (c *Conversation) choose(ctx context.Context, model string) (voice string, err error) {
-	script, err := c.s.script(ctx, c.who, model)
-	switch {
-	case err != nil:
-		return "", err
-	case script != nil:
-		return "", Refuse(problem.CodeWrongAPI,
-			"the session's script answers at POST /v1/chat/completions here").At("model")
-	}
 	if c.model, voice, err = c.s.realtimeModel(ctx, c.who, model); err != nil {
 		return "", err
 	}
@@ -136,22 +120,12 @@ func (c *Conversation) open(ctx context.Context, model string) error {
 	if err != nil {
 		return err
 	}
-	leave, err := c.s.conversations.Enter(ctx, c.who.Account+" "+c.who.Project) // it does not wait
-	if err != nil {
-		return TooManyCalls()
-	}
-	c.leave = append(c.leave, leave)
-	if c.who.Session != "" {
-		if leave, err = c.s.bySession.Enter(ctx, c.who.Session); err != nil {
-			return TooManyCalls()
-		}
-		c.leave = append(c.leave, leave)
+	if err := c.enter(ctx); err != nil {
+		return err
 	}
 	v := c.model.voice
 	c.rules = wire.NewRealtimeRules(c.model.output, v.history, v.voices)
-	if c.converter != nil {
-		c.rules.NoItemSound = true
-	}
+	c.rules.NoItemSound = c.converter != nil
 	ctx, cancel := context.WithTimeout(ctx, c.s.Limits.FirstByte)
 	defer cancel()
 	if err := c.dial(ctx); err != nil {
@@ -232,31 +206,21 @@ func (c *Conversation) greet(ctx context.Context, voice string) error {
 
 // End releases the resources of a conversation. Serve calls it.
 func (c *Conversation) End() {
-	c.cut(nil)
 	if c.provider != nil {
 		_ = c.provider.CloseNow()
 	}
-	for _, leave := range c.leave {
-		leave()
-	}
-	c.leave = nil
+	c.release()
 }
 
 // Serve relays until one side leaves or the conversation is cut, and closes the app's connection.
 func (c *Conversation) Serve(app *websocket.Conn) {
 	defer c.End()
-	c.app, c.rows = app, c.newRows()
-	c.s.keep(c.call, c.cut)
-	defer c.s.forget(c.call)
-	defer context.AfterFunc(c.s.ctx, func() { c.cut(errStopped) })()
+	c.rows = c.newRows()
+	defer c.start(app, c.model.voice.session)()
 	defer context.AfterFunc(c.ctx, func() { _ = c.provider.CloseNow() })()
-	c.quiet = time.AfterFunc(c.s.Limits.Quiet, func() { c.cut(errQuiet) })
-	defer c.quiet.Stop()
-	total := time.AfterFunc(c.model.voice.session, func() { c.cut(errSession) })
-	defer total.Stop()
 	var others sync.WaitGroup
-	others.Go(func() { c.recovered(c.ping) })
-	others.Go(func() { c.recovered(c.fromApp) })
+	others.Go(func() { c.recovered(func() { c.ping(c.pingProvider) }) })
+	others.Go(func() { c.recovered(func() { c.read(c.fromApp, c.tell, c.left) }) })
 	err := c.app.Write(websocket.Text, c.created)
 	c.recovered(func() {
 		for err == nil {
@@ -270,17 +234,6 @@ func (c *Conversation) Serve(app *websocket.Conn) {
 	app.SendClose(code, reason)
 	others.Wait()
 	app.Drop()
-}
-
-// recovered calls f. A panic ends only this conversation, as in a net/http handler.
-func (c *Conversation) recovered(f func()) {
-	defer func() {
-		if p := recover(); p != nil {
-			c.s.Log.Error("panicked in a conversation", "panic", p, "stack", string(debug.Stack()))
-			c.cut(errPanicked)
-		}
-	}()
-	f()
 }
 
 // closing returns the code and reason with which the app's connection is closed.
@@ -309,84 +262,24 @@ func closing(cause error) (websocket.Status, string) {
 	return closeProvider, "the provider closed the connection"
 }
 
-// ping ends the conversation if one side does not respond.
-func (c *Conversation) ping() {
-	ticker := time.NewTicker(c.s.Limits.Ping)
-	defer ticker.Stop()
-	heard := c.app.Heard() - 1
-	for {
-		select {
-		case <-c.ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		now := c.app.Heard()
-		if now == heard || c.app.Write(websocket.Ping, nil) != nil {
-			c.app.Drop() // fromApp ends the conversation
-			continue
-		}
-		heard = now
-		ctx, cancel := context.WithTimeout(c.ctx, c.s.Limits.Ping)
-		err := c.provider.Ping(ctx)
-		cancel()
-		if err != nil {
-			c.cut(errHalfOpen)
-		}
+// pingProvider ends the conversation if the provider does not respond.
+func (c *Conversation) pingProvider() {
+	ctx, cancel := context.WithTimeout(c.ctx, c.s.Limits.Ping)
+	defer cancel()
+	if c.provider.Ping(ctx) != nil {
+		c.cut(errHalfOpen)
 	}
 }
 
-// fromApp reads the app's events until it leaves.
-func (c *Conversation) fromApp() {
-	for {
-		kind, err := c.app.Next()
-		var data []byte
-		if err == nil && kind != 0 {
-			data, err = readEvent(c.app)
-		}
-		switch {
-		case errors.Is(err, errTooBig):
-			c.cut(err) // the next call of Next skips the event, so that the app receives the reason
-		case err != nil:
-			c.left()
-			return
-		case kind == websocket.Binary:
-			c.tell(wire.RealtimeError("", invalidRequest, problem.CodeInvalidJSON, "events are text, not binary frames", "",
-				nil))
-		case kind == websocket.Text:
-			c.quiet.Reset(c.s.Limits.Quiet)
-			if answer := c.clientEvent(data); answer != nil {
-				c.tell(answer)
-			}
-		}
+// fromApp handles an event of the app.
+func (c *Conversation) fromApp(event []byte) {
+	if answer := c.clientEvent(event); answer != nil {
+		c.tell(answer)
 	}
 }
 
-const invalidRequest = "invalid_request_error"
-
-// tell sends an event to the app. If the app has left, fromApp notices.
+// tell sends an event to the app. If the app has left, read notices.
 func (c *Conversation) tell(event []byte) { _ = c.app.Write(websocket.Text, event) }
-
-func readEvent(from *websocket.Conn) ([]byte, error) {
-	if from.Size() > maxEvent {
-		return nil, errTooBig
-	}
-	data := make([]byte, 0, min(from.Size()+1, maxEvent+1)) //nolint:gosec // at most maxEvent
-	for {
-		if len(data) == cap(data) {
-			data = append(data, 0)[:len(data)]
-		}
-		n, err := from.Read(data[len(data):cap(data)])
-		data = data[:len(data)+n]
-		switch {
-		case len(data) > maxEvent:
-			return nil, errTooBig
-		case err != nil && isEOF(err):
-			return data, nil
-		case err != nil:
-			return nil, err
-		}
-	}
-}
 
 // left ends the conversation, once the usage of an answer in progress is known.
 func (c *Conversation) left() {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,15 +24,9 @@ const maxScriptTokens = 1_000_000_000
 // ScriptConversation is a realtime session between an app and its session's script, in real time. It costs nothing and
 // has the limits and endings of a Conversation.
 type ScriptConversation struct {
-	*call  // of the whole conversation
-	app    *websocket.Conn
+	*appSide
 	rate   int
-	ctx    context.Context
-	cut    context.CancelCauseFunc
-	leave  []func() // in the order of entering
 	events chan []byte
-
-	quiet  *time.Timer
 	queued atomic.Int64 // bytes of events
 
 	mu    sync.Mutex
@@ -62,13 +55,11 @@ func (s *Service) ConverseScript(
 	if script == nil {
 		return nil, nil
 	}
-	end, err := s.begin(ctx, who)
+	side, err := s.newAppSide(ctx, &call{s: s, who: who, model: scriptVoice, script: script, started: s.Now()})
 	if err != nil {
 		return nil, err
 	}
-	c := &ScriptConversation{rate: rate, leave: []func(){end}, events: make(chan []byte, maxQueued),
-		call: &call{s: s, who: who, model: scriptVoice, script: script, started: s.Now()}}
-	c.ctx, c.cut = context.WithCancelCause(context.WithoutCancel(ctx))
+	c := &ScriptConversation{appSide: side, rate: rate, events: make(chan []byte, maxQueued)}
 	if err := c.enter(ctx); err != nil {
 		c.End()
 		refusal := refusalOf(err)
@@ -78,47 +69,23 @@ func (s *Service) ConverseScript(
 	return c, nil
 }
 
-// enter takes the slots of a conversation.
-func (c *ScriptConversation) enter(ctx context.Context) error {
-	leave, err := c.s.conversations.Enter(ctx, c.who.Account+" "+c.who.Project) // it does not wait
-	if err != nil {
-		return TooManyCalls()
-	}
-	c.leave = append(c.leave, leave)
-	if leave, err = c.s.bySession.Enter(ctx, c.who.Session); err != nil {
-		return TooManyCalls()
-	}
-	c.leave = append(c.leave, leave)
-	return nil
-}
-
 // End releases the resources of a conversation. Serve calls it.
-func (c *ScriptConversation) End() {
-	c.cut(nil)
-	for _, leave := range c.leave {
-		leave()
-	}
-	c.leave = nil
-}
+func (c *ScriptConversation) End() { c.release() }
 
 // Serve answers the app until it leaves or the conversation is cut, and closes the app's connection.
 func (c *ScriptConversation) Serve(app *websocket.Conn) {
 	defer c.End()
-	c.app = app
-	c.s.keep(c.call, c.cut)
-	defer c.s.forget(c.call)
-	defer context.AfterFunc(c.s.ctx, func() { c.cut(errStopped) })()
-	c.quiet = time.AfterFunc(c.s.Limits.Quiet, func() { c.cut(errQuiet) })
-	defer c.quiet.Stop()
-	total := time.AfterFunc(maxSession*time.Second, func() { c.cut(errSession) })
-	defer total.Stop()
+	defer c.start(app, maxSession*time.Second)()
 	c.mu.Lock()
 	c.talk = assistantscript.NewConversation(assistantscript.ConversationOptions{Script: c.script, Rate: c.rate,
 		Send: c.send, Log: c.log}, 0)
 	c.timer = time.AfterFunc(time.Hour, func() { c.recovered(c.advance) })
 	c.mu.Unlock()
 	var others sync.WaitGroup
-	for _, f := range []func(){c.write, c.ping, c.read} {
+	for _, f := range []func(){
+		c.write, func() { c.ping(func() {}) },
+		func() { c.read(c.receive, c.queue, func() { c.cut(errLeft) }) },
+	} {
 		others.Go(func() { c.recovered(f) })
 	}
 	<-c.ctx.Done()
@@ -131,18 +98,6 @@ func (c *ScriptConversation) Serve(app *websocket.Conn) {
 	app.SendClose(closing(cause))
 	others.Wait()
 	app.Drop()
-}
-
-// recovered calls f. A panic ends only this conversation, as in a net/http handler.
-func (c *ScriptConversation) recovered(f func()) {
-	defer func() {
-		if p := recover(); p != nil {
-			c.s.Log.Error("panicked in a conversation with a script", "panic", p, "stack", string(debug.Stack()))
-			c.cut(errPanicked)
-			c.app.Drop()
-		}
-	}()
-	f()
 }
 
 // endReason returns the reason in the event log for the end of a conversation.
@@ -230,30 +185,7 @@ func (c *ScriptConversation) setTimer() {
 	}
 }
 
-// read handles the app's events until it leaves.
-func (c *ScriptConversation) read() {
-	for {
-		kind, err := c.app.Next()
-		var data []byte
-		if err == nil && kind != 0 {
-			data, err = readEvent(c.app)
-		}
-		switch {
-		case errors.Is(err, errTooBig):
-			c.cut(err) // the next call of Next skips the event, so that the app receives the reason
-		case err != nil:
-			c.cut(errLeft)
-			return
-		case kind == websocket.Binary:
-			c.queue(wire.RealtimeError("", invalidRequest, problem.CodeInvalidJSON, "events are text, not binary frames", "",
-				nil))
-		case kind == websocket.Text:
-			c.quiet.Reset(c.s.Limits.Quiet)
-			c.receive(data)
-		}
-	}
-}
-
+// receive handles an event of the app.
 func (c *ScriptConversation) receive(event []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -275,25 +207,5 @@ func (c *ScriptConversation) write() {
 				c.app.Drop() // read ends the conversation
 			}
 		}
-	}
-}
-
-// ping ends the conversation if the app does not respond.
-func (c *ScriptConversation) ping() {
-	ticker := time.NewTicker(c.s.Limits.Ping)
-	defer ticker.Stop()
-	heard := c.app.Heard() - 1
-	for {
-		select {
-		case <-c.ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		now := c.app.Heard()
-		if now == heard || c.app.Write(websocket.Ping, nil) != nil {
-			c.app.Drop() // read ends the conversation
-			continue
-		}
-		heard = now
 	}
 }

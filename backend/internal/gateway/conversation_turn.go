@@ -160,7 +160,7 @@ func (c *Conversation) fromProvider() error {
 		}
 		for _, event := range c.converter.server(e.Type, data) {
 			if err := c.app.Write(websocket.Text, c.redact(event)); err != nil {
-				c.app.Drop() // fromApp ends the conversation
+				c.app.Drop() // read ends the conversation
 			}
 		}
 	}
