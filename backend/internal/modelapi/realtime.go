@@ -2,6 +2,7 @@ package modelapi
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 	"github.com/service-dev/service/glasses/host/websocket"
+	"github.com/service-dev/service/internal/problem"
 )
 
 // The subprotocols of OpenAI's Realtime API: pages, which cannot set headers, send the key as one of them.
@@ -32,22 +34,16 @@ func protocolToken(r *http.Request) string {
 	return ""
 }
 
-// converse serves a realtime session. It connects to the provider first, so that a refusal has a status. A request that
-// asks for no WebSocket learns whether one would be served.
+// conversation is a realtime session with a provider's model or with a script.
+type conversation interface {
+	Serve(app *websocket.Conn)
+	End()
+}
+
+// converse serves a realtime session. It opens the session before it accepts the WebSocket, so that a refusal has a
+// status.
 func (a *API) converse(w http.ResponseWriter, r *http.Request, who gateway.Caller) {
-	if a.converseScript(w, r, who) {
-		return
-	}
-	rate, err := sampleRate(r)
-	model, isProbe := r.URL.Query().Get("model"), !strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
-	var c *gateway.Conversation
-	switch {
-	case err != nil:
-	case isProbe:
-		err = a.Gateway.CanConverse(r.Context(), who, model)
-	default:
-		c, err = a.Gateway.Converse(r.Context(), who, model, rate)
-	}
+	c, err := a.openConversation(r, who)
 	if err != nil {
 		var refusal *gateway.Refusal
 		if errors.As(err, &refusal) {
@@ -66,5 +62,45 @@ func (a *API) converse(w http.ResponseWriter, r *http.Request, who gateway.Calle
 		c.End() // Accept has sent the response
 	default:
 		c.Serve(app)
+	}
+}
+
+// openConversation opens a realtime session with the script of the app's session or with the model in the query. For a
+// request without Upgrade it only checks whether the model could be used, and returns nil.
+func (a *API) openConversation(r *http.Request, who gateway.Caller) (conversation, error) {
+	model := r.URL.Query().Get("model")
+	rate, err := sampleRate(r)
+	if err != nil {
+		return nil, err
+	}
+	if who.Session != "" {
+		script, err := a.Gateway.ConverseScript(r.Context(), who, model, rate)
+		switch {
+		case err != nil:
+			return nil, err
+		case script != nil:
+			return script, nil
+		}
+	}
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		return nil, a.Gateway.CanConverse(r.Context(), who, model)
+	}
+	c, err := a.Gateway.Converse(r.Context(), who, model, rate)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// sampleRate returns the rate in the query, in Hz.
+func sampleRate(r *http.Request) (int, error) {
+	switch given := r.URL.Query().Get("rate"); given {
+	case "", "24000":
+		return 24000, nil
+	case "16000":
+		return 16000, nil
+	default:
+		return 0, gateway.Refuse(problem.CodeInvalidValue,
+			fmt.Sprintf("rate is %.20q: it must be 16000 or 24000", given)).At("rate")
 	}
 }
