@@ -152,7 +152,8 @@ type AssistantSaid struct {
 	AfterSpeechMs *int64 `json:"afterSpeechMs,omitempty"`
 }
 
-// MaxSpoken limits a text in AssistantHeard and AssistantSaid, in bytes, so that a row fits in an answer of the HTTP API.
+// MaxSpoken limits a text in AssistantHeard and AssistantSaid, in bytes, so that a row fits in a response of the HTTP
+// API.
 const MaxSpoken = 16 << 10
 
 // Spoken returns the beginning of a text that fits in AssistantHeard and AssistantSaid.

@@ -64,7 +64,8 @@ type GatewayCap struct {
 
 // GatewaySums contains totals over calls. An answer in a realtime session is a call. TextIn and AudioIn exclude the
 // input tokens that the provider read from its cache, TextCached and AudioCached. Audio counts tokens of sound.
-// DurationMs is the time that the calls took. Estimated is the number of calls for which the provider reported no usage.
+// DurationMs is the time that the calls took. Estimated is the number of calls for which the provider reported no
+// usage.
 type GatewaySums struct {
 	Calls       int64 `json:"calls"`
 	Failed      int64 `json:"failed"`

@@ -88,7 +88,8 @@ type AssistantConfig struct {
 	Sounds        *bool   `json:"sounds"`
 	UpdatedAt     *string `json:"updatedAt" check:"time"`
 	UpdatedBy     *string `json:"updatedBy" check:"line=200"`
-	// Effective lists the settings that have an effect on this backend. It is absent if a backend knows no realtime models.
+	// Effective lists the settings that have an effect on this backend. It is absent if a backend knows no realtime
+	// models.
 	Effective []string          `json:"effective" check:"name=64"`
 	Access    map[string]string `json:"access" check:"name=64,required"`
 	Choices   AssistantChoices  `json:"choices"`
@@ -124,8 +125,8 @@ type TokenPrice struct {
 	Out    int64 `json:"out"`
 }
 
-// AssistantModel is a realtime model. Voices lists the ids of the voices it can speak with, and Why is the reason why it
-// is not available now, or null. The operator's price is in micro-dollars per minute of conversation, or null if the
+// AssistantModel is a realtime model. Voices lists the ids of the voices it can speak with, and Why is the reason why
+// it is not available now, or null. The operator's price is in micro-dollars per minute of conversation, or null if the
 // operator has not set one. Sound is null if the gateway has no such model.
 type AssistantModel struct {
 	ID                string      `json:"id" check:"name=128"`

@@ -168,7 +168,8 @@ func TestConversation_LongAnswer(t *testing.T) {
 			a.advance(30_000)
 			a.advance(65_000)
 			// The turn ends after half a second of silence.
-			if got := a.sees("playback", map[string]any{"state": "finished"}); got["playedMs"] != 90_000.0 || got["at"] != 91_200.0 {
+			got := a.sees("playback", map[string]any{"state": "finished"})
+			if got["playedMs"] != 90_000.0 || got["at"] != 91_200.0 {
 				t.Errorf("playback finished with %v, want 90000 ms at 91200", got)
 			}
 			closeDuringAnswer(t, a, s, cmd)

@@ -32,8 +32,8 @@ func writeVoices(t *testing.T, providerURL string, models ...string) string {
 	text = append(text, "realtime_models:\n"...)
 	for _, m := range models {
 		text = fmt.Appendf(text, "  - {id: v-%s, provider: fake, provider_model: %s, context_tokens: 2000, "+
-			"output_tokens: 500, voices: {ember: marin}, prices_micro_usd_per_million: {text_in: 4000000, text_cached: 1000000, "+
-			"text_out: 16000000, audio_in: 32000000, audio_cached: 2000000, audio_out: 64000000}}\n", m, m)
+			"output_tokens: 500, voices: {ember: marin}, "+
+			"prices_micro_usd_per_million: {text_in: 4000000, text_cached: 1000000, text_out: 16000000, audio_in: 32000000, audio_cached: 2000000, audio_out: 64000000}}\n", m, m)
 	}
 	writeInto(t, file, string(text))
 	return file

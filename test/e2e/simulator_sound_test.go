@@ -29,7 +29,8 @@ import (
 // window.playedRate their rate. A worklet loses no samples however busy the page is.
 const recordSound = `{
 	window.played = [];
-	const worklet = "data:text/javascript," + encodeURIComponent(` + "`" + `registerProcessor("recorder", class extends AudioWorkletProcessor {
+	const worklet = "data:text/javascript," + encodeURIComponent(` + "`" + `
+	registerProcessor("recorder", class extends AudioWorkletProcessor {
 		all = [];
 		process([[sound]]) {
 			this.all.push(...(sound ?? new Float32Array(128)));
@@ -234,7 +235,8 @@ func TestSimulatorPage_Sound(t *testing.T) {
 	}
 }
 
-// syllables is a WAV file: two thirds of a second of sound that browsers do not mistake for noise, and silence up to ms.
+// syllables is a WAV file: two thirds of a second of sound that browsers do not mistake for noise, and silence up to
+// ms.
 func syllables(ms int) []byte {
 	const rate = 16000
 	wav := speechWAV(ms - 1000) // it adds a second of silence

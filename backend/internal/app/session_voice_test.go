@@ -83,8 +83,8 @@ func (a *talker) until(last string) (h heard) {
 	}
 }
 
-// assistantRows waits until a session's event log has a row of this type, and returns the rows about the assistant up to
-// it, as type and payload.
+// assistantRows waits until a session's event log has a row of this type, and returns the rows about the assistant up
+// to it, as type and payload.
 func (w *gatewayWorld) assistantRows(id, last string) (rows []string) {
 	w.t.Helper()
 	for since := int64(0); ; {
@@ -159,7 +159,8 @@ func TestSessionVoice_Script(t *testing.T) {
 		if want := len(text) * 60 * 16 * 2; said.bytes != want {
 			t.Errorf("got %d bytes of sound, want %d", said.bytes, want)
 		}
-		a.send(fmt.Sprintf(`{"type":"conversation.item.truncate","item_id":%q,"content_index":0,"audio_end_ms":300}`, said.item))
+		a.send(fmt.Sprintf(`{"type":"conversation.item.truncate","item_id":%q,"content_index":0,"audio_end_ms":300}`,
+			said.item))
 		a.until("conversation.item.truncated")
 		if row := w.last(); row.Model != "script" || row.Source != "script" || row.Kind != "realtime" || row.MicroUSD != 0 {
 			t.Errorf("got call %+v, want one by the script at no charge", row)

@@ -177,9 +177,11 @@ func TestCatalogue_Realtime(t *testing.T) {
 
 // The price of a minute is an estimate with the tokens that a second of sound has.
 func TestModel_MinutePrices(t *testing.T) {
-	dear := strings.Replace(voiceEntry, "audio_in: 1, audio_cached: 1, audio_out: 1", "audio_in: 32000000, audio_cached: 1, "+
-		"audio_out: 64000000", 1)
-	for extra, want := range map[string][2]int64{"": {19_200, 76_800}, "audio_in_tokens_per_second: 25,": {48_000, 76_800}} {
+	dear := strings.Replace(voiceEntry, "audio_in: 1, audio_cached: 1, audio_out: 1",
+		"audio_in: 32000000, audio_cached: 1, audio_out: 64000000", 1)
+	for extra, want := range map[string][2]int64{
+		"": {19_200, 76_800}, "audio_in_tokens_per_second: 25,": {48_000, 76_800},
+	} {
 		catalogue, err := parseCatalogue([]byte(strings.Replace(dear, "output_tokens: 500,", "output_tokens: 500,"+extra, 1)),
 			func(string) (key, error) { return newKey("secret-key"), nil })
 		if err != nil {

@@ -54,7 +54,8 @@ func (l *rowLog) wait(t *testing.T) []string {
 	return l.rows
 }
 
-// A conversation with a session's token leaves rows in that session's event log, one with the key of a shipped app none.
+// A conversation with a session's token leaves rows in that session's event log. One with the key of a shipped app
+// leaves none.
 func TestConversation_Rows(t *testing.T) {
 	w := newWorld(t, credit.USD, talkLimits)
 	log := &rowLog{ended: make(chan struct{})}

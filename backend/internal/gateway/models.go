@@ -38,8 +38,8 @@ func (s *Service) Available(ctx context.Context, who Caller) ([]Availability, er
 	return list, nil
 }
 
-// HasModels reports whether a project has a model, for text or voice, from the catalogue or from a server that its owner
-// added.
+// HasModels reports whether a project has a model for text or voice, from the catalogue or from a server that its
+// owner added.
 func (s *Service) HasModels(ctx context.Context, who Caller) (bool, error) {
 	if len(s.Catalogue.Models)+len(s.Catalogue.Realtime) > 0 {
 		return true, nil

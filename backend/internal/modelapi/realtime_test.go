@@ -61,7 +61,7 @@ func TestRealtime_Refused(t *testing.T) {
 	}
 }
 
-// A request that asks for no WebSocket is told whether one would be served: 426, or the same refusal.
+// A request without Upgrade gets 426 if a WebSocket would be served, and the same refusal as a WebSocket otherwise.
 func TestRealtime_WithoutUpgrade(t *testing.T) {
 	w := newWorld(t, 0, gateway.Limits{})
 	for query, want := range map[string]int{"model=voice": 426, "model=voice&rate=16000": 426, "model=voice&rate=8000": 400,

@@ -135,8 +135,8 @@ func TestReport_VoiceAddsUpToTheLedger(t *testing.T) {
 			t.Fatal(err)
 		}
 		charged, err := ledger.Settle(t.Context(), h.ID, credit.Amount(prices.Of(used)), credit.Call{Account: "a",
-			Project: "p", Model: model, Kind: "realtime", Outcome: credit.OutcomeOK, TextIn: used.TextIn, TextCached: used.TextCached,
-			TextOut: used.TextOut, AudioIn: used.AudioIn, AudioCached: used.AudioCached, AudioOut: used.AudioOut,
+			Project: "p", Model: model, Kind: "realtime", Outcome: credit.OutcomeOK,
+			TextIn: used.TextIn, TextCached: used.TextCached, TextOut: used.TextOut, AudioIn: used.AudioIn, AudioCached: used.AudioCached, AudioOut: used.AudioOut,
 			Duration: time.Second})
 		if err != nil || charged != credit.Amount(prices.Of(used)) {
 			t.Fatalf("charged %v for %+v, %v", charged, used, err)

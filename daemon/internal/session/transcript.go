@@ -18,8 +18,8 @@ import (
 // maxTranscriptFile limits a WebVTT file, in bytes.
 const maxTranscriptFile = 64 << 10
 
-// Transcript returns the payload of sim.microphone for a sound file. What is said in the sound comes from the WebVTT
-// file beside it, order.vtt for order.wav. Without such a file nothing is known.
+// Transcript returns the payload of sim.microphone for a sound file. It reads the transcript from the WebVTT file beside
+// the sound: order.vtt for order.wav. Without that file, the payload has no transcript.
 func Transcript(ctx context.Context, files clientio.Files, sound string) (*glasses.Microphone, error) {
 	path := strings.TrimSuffix(sound, filepath.Ext(sound)) + ".vtt"
 	data, err := files.Read(ctx, path, maxTranscriptFile)

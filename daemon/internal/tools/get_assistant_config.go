@@ -81,8 +81,8 @@ func describeAssistant(c backendapi.AssistantConfig) string {
 		"memory within a session " + onOff(c.SessionMemory, hidden), "sounds " + onOff(c.Sounds, hidden),
 	}
 	effect := describeEffect(c, "realtimeModel", "voice", "memoryModel", "textModel", "sessionMemory", "sounds")
-	return effect + fmt.Sprintf("The assistant of %s at version %d: %s. %s", c.Project, c.Version, strings.Join(parts, ", "),
-		describeCost(c.Cost))
+	return effect + fmt.Sprintf("The assistant of %s at version %d: %s. %s", c.Project, c.Version,
+		strings.Join(parts, ", "), describeCost(c.Cost))
 }
 
 func textModelWord(id *string, hidden string) string {

@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// The filter runs at 48 kHz, the rate that both rates divide. It passes speech up to 7.2 kHz and removes what lies above
-// 8 kHz, half of the lower rate.
+// The filter runs at 48 kHz, the rate that both rates divide. It passes speech up to 7.2 kHz and removes what lies
+// above 8 kHz, half of the lower rate.
 const (
 	fullRate = 48000
 	cutoff   = 7600.0 // Hz; half of the sound's amplitude is left here

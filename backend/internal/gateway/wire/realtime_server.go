@@ -159,7 +159,8 @@ func isTechnical(code string) bool {
 // RedactStatus removes what a provider says about the failure of an answer from its response.done.
 func RedactStatus(data []byte) []byte {
 	var event, response, details map[string]jsontext.Value
-	if json.Unmarshal(data, &event, lenient...) != nil || json.Unmarshal(event["response"], &response, lenient...) != nil ||
+	if json.Unmarshal(data, &event, lenient...) != nil ||
+		json.Unmarshal(event["response"], &response, lenient...) != nil ||
 		response["status_details"].Kind() != '{' ||
 		json.Unmarshal(response["status_details"], &details, lenient...) != nil || details["error"] == nil {
 		return data

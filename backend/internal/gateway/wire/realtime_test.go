@@ -14,7 +14,7 @@ import (
 
 func rules() *RealtimeRules { return NewRealtimeRules(1000, 4000, map[string]string{"warm": "marin"}) }
 
-// updateID matches the event_id of an update, which nobody can predict.
+// updateID matches the random event_id that the gateway gives to an update.
 var updateID = regexp.MustCompile(`"update_[A-Z2-7]{26}"`)
 
 // An app that knew the event_id of its update could let another of its events fail with it, and the update's

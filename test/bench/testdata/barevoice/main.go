@@ -1,6 +1,6 @@
-// Command barevoice is the provider and the baseline of the benchmark of voice. Without an argument it is a provider for
-// realtime sessions, which reports that speech has started for each piece of sound. With the URL of such a provider it
-// relays realtime sessions to it, using only net/http and coder/websocket. It prints its address, and exits when its
+// Command barevoice is the provider and the baseline of the benchmark of voice. Without an argument it is a provider
+// for realtime sessions, which reports that speech has started for each piece of sound. With the URL of such a provider
+// it relays realtime sessions to it, using only net/http and coder/websocket. It prints its address, and exits when its
 // standard input closes.
 package main
 
@@ -55,7 +55,8 @@ func provide(ctx context.Context, c *websocket.Conn) {
 }
 
 func relay(ctx context.Context, app *websocket.Conn) {
-	provider, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(os.Args[1], "http"), nil) //nolint:bodyclose // need not be
+	url := "ws" + strings.TrimPrefix(os.Args[1], "http")
+	provider, _, err := websocket.Dial(ctx, url, nil) //nolint:bodyclose // the body need not be closed
 	if err != nil {
 		return
 	}
