@@ -5,6 +5,9 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -73,24 +76,40 @@ func (l *localSessions) loaded() map[string]*localSession {
 		if !localPattern.MatchString(e.Name()) || !e.IsDir() {
 			continue
 		}
-		m, ok := l.readMeta(e.Name())
-		if !ok { // the session may be from another version; it expires too
+		m, err := l.readMeta(e.Name())
+		if errors.Is(err, fs.ErrNotExist) { // a killed daemon was creating or removing the session
+			l.removeFolder(e.Name())
+			continue
+		}
+		if err != nil { // the session may be from another version; it expires too
+			l.log.Warn("failed to read session", "session", e.Name(), "err", err)
 			if info, err := e.Info(); err == nil {
 				m.LastActiveAt = info.ModTime()
 			}
 		}
 		if l.now().Sub(m.LastActiveAt) > localLife {
-			if err := os.RemoveAll(filepath.Join(l.root, e.Name())); err != nil {
-				l.log.Warn("failed to remove expired session", "session", e.Name(), "err", err)
-			}
+			l.removeFolder(e.Name())
 			continue
 		}
-		if ok {
+		if err == nil {
 			l.open[m.SessionID] = newLocalSession(l, m)
 			l.sweep(filepath.Join(l.root, e.Name()))
 		}
 	}
 	return l.open
+}
+
+// removeFolder deletes the files of a session. The state goes first, so that a session that a killed daemon removed in
+// part does not open again without its log.
+func (l *localSessions) removeFolder(id string) {
+	folder := filepath.Join(l.root, id)
+	err := os.Remove(filepath.Join(folder, metaName))
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = os.RemoveAll(folder)
+	}
+	if err != nil {
+		l.log.Warn("failed to remove session directory", "session", id, "err", err)
+	}
 }
 
 func (l *localSessions) sweep(dir string) {
@@ -99,21 +118,27 @@ func (l *localSessions) sweep(dir string) {
 	}
 }
 
-// readMeta reads a session's state. ok is false if the session cannot be opened.
-func (l *localSessions) readMeta(id string) (meta, bool) {
-	data, err := statefile.Read(filepath.Join(l.root, id, metaName), maxMetaFile)
+// readMeta reads a session's state. It returns an error that matches fs.ErrNotExist if there is none, and another one if
+// the session cannot be opened.
+func (l *localSessions) readMeta(id string) (meta, error) {
 	var m meta
+	data, err := statefile.Read(filepath.Join(l.root, id, metaName), maxMetaFile)
 	if err == nil {
 		err = json.Unmarshal(data, &m)
 	}
 	if err != nil {
-		l.log.Warn("failed to read session", "session", id, "err", err)
+		return m, err
 	}
 	if m.Standing.Phrases == nil { // earlier versions stored phrases only in the state of the glasses
 		m.Standing.Phrases = m.Snapshot.State.Phrases
 	}
-	_, isKnown := glasses.Model(m.Snapshot.DeviceModel)
-	return m, err == nil && m.SessionID == id && isKnown
+	switch _, isKnown := glasses.Model(m.Snapshot.DeviceModel); {
+	case m.SessionID != id:
+		err = fmt.Errorf("%s contains the state of session %s", metaName, m.SessionID)
+	case !isKnown:
+		err = fmt.Errorf("%s contains the unknown device model %s", metaName, m.Snapshot.DeviceModel)
+	}
+	return m, err
 }
 
 // find returns an open session, or nil if there is none.
@@ -221,9 +246,7 @@ func (l *localSessions) remove(s *localSession, code int, reason string) {
 	l.mu.Unlock()
 	s.stop(code, reason)
 	l.tokens.end(s)
-	if err := os.RemoveAll(s.folder()); err != nil {
-		l.log.Warn("failed to remove session directory", "session", s.id, "err", err)
-	}
+	l.removeFolder(s.id)
 }
 
 // restart stops a session whose log cannot be written. The next use starts it again from disk.
@@ -234,7 +257,9 @@ func (l *localSessions) restart(s *localSession) {
 		return
 	}
 	delete(l.open, s.id)
-	if m, ok := l.readMeta(s.id); ok {
+	if m, err := l.readMeta(s.id); err != nil {
+		l.log.Warn("failed to read session", "session", s.id, "err", err)
+	} else {
 		l.open[s.id] = newLocalSession(l, m)
 	}
 	l.tokens.end(s)

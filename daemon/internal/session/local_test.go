@@ -198,7 +198,7 @@ func TestExpire_RemovesUnusedSessions(t *testing.T) {
 	}
 }
 
-// Sessions that were not used for a week are removed, and so are week-old folders without a session.
+// Sessions that were not used for a week are removed, and so are week-old folders whose session cannot be read.
 func TestLoad_RemovesExpiredSessions(t *testing.T) {
 	dir := t.TempDir()
 	now := time.Now()
@@ -214,6 +214,7 @@ func TestLoad_RemovesExpiredSessions(t *testing.T) {
 		if err := os.Mkdir(path, 0o700); err != nil {
 			t.Fatal(err)
 		}
+		write(t, filepath.Join(path, metaName), `{"ofAnotherVersion": true}`)
 		if err := os.Chtimes(path, now.Add(-age), now.Add(-age)); err != nil {
 			t.Fatal(err)
 		}

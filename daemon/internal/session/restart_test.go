@@ -192,6 +192,28 @@ func TestManager_RemovesTheFilesOfKilledDaemons(t *testing.T) {
 	}
 }
 
+// A daemon that is killed while it creates or removes a session leaves a folder without state, which the next one
+// removes.
+func TestManager_RemovesHalfSessionsOfKilledDaemons(t *testing.T) {
+	dir := t.TempDir()
+	created := filepath.Join(dir, Dir, "loc_aaaaaaaaaaaaaaaaaaaa")
+	removed := filepath.Join(dir, Dir, "loc_bbbbbbbbbbbbbbbbbbbb")
+	for _, path := range []string{created, removed} {
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(removed, eventsName), "{}\n")
+	if n := newLocal(t, dir, &fakeTransports{}, nil).LocalCount(); n != 0 {
+		t.Errorf("%d sessions are open, want 0", n)
+	}
+	for _, path := range []string{created, removed} {
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
 // Virtual time does not go back, even if nothing happened in the meantime.
 func TestVirtualTime_SurvivesRestart(t *testing.T) {
 	dir := t.TempDir()
@@ -242,8 +264,8 @@ func TestSave_RetriesAfterFailure(t *testing.T) {
 	if err := state.save(); err != nil {
 		t.Fatal(err)
 	}
-	if kept, ok := m.local.readMeta(o.SessionID); !ok || kept.NowMs != 1234 {
-		t.Errorf("kept %+v", kept)
+	if kept, err := m.local.readMeta(o.SessionID); err != nil || kept.NowMs != 1234 {
+		t.Errorf("kept %+v, %v", kept, err)
 	}
 }
 
