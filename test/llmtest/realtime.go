@@ -85,7 +85,7 @@ func (p *Provider) serveRealtime(w http.ResponseWriter, r *http.Request) {
 		_ = conn.Close(websocket.StatusGoingAway, "restarting")
 		return
 	}
-	t.send("session.created", map[string]any{"session": map[string]any{"type": "realtime", "model": t.model}})
+	t.send("session.created", map[string]any{"session": t.session()})
 	if t.model == HalfOpen {
 		<-p.life.Done()
 		return
@@ -103,6 +103,11 @@ func (p *Provider) serveRealtime(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+}
+
+func (t *talk) session() map[string]any {
+	return map[string]any{"type": "realtime", "model": t.model,
+		"audio": map[string]any{"output": map[string]any{"voice": "marin"}}}
 }
 
 type clientEvent struct {
@@ -149,7 +154,7 @@ func (t *talk) handle(e clientEvent) bool {
 			t.detects = detection != nil
 			t.creates = detection != nil && (detection.Create == nil || *detection.Create)
 		}
-		t.send("session.updated", map[string]any{"session": map[string]any{"type": "realtime", "model": t.model}})
+		t.send("session.updated", map[string]any{"session": t.session()})
 	case "input_audio_buffer.append":
 		t.sound += len(e.Audio)
 		if t.heard = true; t.detects { // each piece of sound is one whole sentence

@@ -65,11 +65,10 @@ type Conversation struct {
 	unpaid  *time.Timer // nil unless an answer was refused for lack of credit
 	commits int         // commits of the app that the provider has not confirmed
 	ours    int         // session updates of ours whose confirmation the app does not receive
-	added   int64       // bound on the input added since the last answer began, in tokens
-	sound   int64       // the part of added that is sound
+	added   wire.Input  // since the last answer began
 	settled map[string]bool
-	gone    bool // the app has left, or the conversation has ended
-	dropped int  // events of the provider that apps do not receive
+	ending  error // why the conversation ends, once it is known; nil before
+	dropped int   // events of the provider that apps do not receive
 }
 
 // CanConverse returns the *Refusal that Converse would return before it connects to the provider, or nil. It records no
@@ -124,7 +123,7 @@ func (c *Conversation) open(ctx context.Context, model string) error {
 		return err
 	}
 	v := c.model.voice
-	c.rules = wire.NewRealtimeRules(c.model.output, v.history, v.voices)
+	c.rules = wire.NewRealtimeRules(c.model.output, v.history, v.inRate, v.voices)
 	c.rules.NoItemSound = c.converter != nil
 	ctx, cancel := context.WithTimeout(ctx, c.s.Limits.FirstByte)
 	defer cancel()
@@ -200,7 +199,7 @@ func (c *Conversation) greet(ctx context.Context, voice string) error {
 			"model", c.model.ID, "code", e.Code)
 		return Refuse(problem.CodeProviderError, "the model's provider opened no session: try again").After(busyRetry)
 	}
-	c.created, c.ours = c.redact(wire.NameModel(data, c.model.ID)), 1
+	c.created, c.ours = c.redact(c.name(data)), 1
 	return c.provider.Write(ctx, ws.MessageText, c.rules.Begin(voice))
 }
 
@@ -216,11 +215,11 @@ func (c *Conversation) End() {
 func (c *Conversation) Serve(app *websocket.Conn) {
 	defer c.End()
 	c.rows = c.newRows()
-	defer c.start(app, c.model.voice.session)()
+	defer c.start(app, c.model.voice.session, c.finish)()
 	defer context.AfterFunc(c.ctx, func() { _ = c.provider.CloseNow() })()
 	var others sync.WaitGroup
 	others.Go(func() { c.recovered(func() { c.ping(c.pingProvider) }) })
-	others.Go(func() { c.recovered(func() { c.read(c.fromApp, c.tell, c.left) }) })
+	others.Go(func() { c.recovered(func() { c.read(c.fromApp, c.tell, func() { c.finish(errLeft) }) }) })
 	err := c.app.Write(websocket.Text, c.created)
 	c.recovered(func() {
 		for err == nil {
@@ -281,17 +280,20 @@ func (c *Conversation) fromApp(event []byte) {
 // tell sends an event to the app. If the app has left, read notices.
 func (c *Conversation) tell(event []byte) { _ = c.app.Write(websocket.Text, event) }
 
-// left ends the conversation, once the usage of an answer in progress is known.
-func (c *Conversation) left() {
+// finish ends the conversation, once the usage of an answer in progress is known.
+func (c *Conversation) finish(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.gone = true
+	if c.ending != nil && !errors.Is(cause, errLeft) {
+		return
+	}
+	c.ending = cause
 	if c.turn == nil {
-		c.cut(errLeft)
+		c.cut(cause)
 		return
 	}
 	_ = c.send([]byte(`{"type":"` + wire.EventResponseCancel + `"}`))
-	time.AfterFunc(c.s.Limits.Drain, func() { c.cut(errLeft) })
+	time.AfterFunc(c.s.Limits.Drain, func() { c.cut(cause) })
 }
 
 // send sends an event to the provider. The caller must hold mu, so that events stay in order.

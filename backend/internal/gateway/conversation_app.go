@@ -58,14 +58,14 @@ func (a *appSide) release() {
 	a.leave = nil
 }
 
-// start cuts the conversation when nothing is said for too long, after its longest time, when the key is revoked, and
-// with the server, until stop is called.
-func (a *appSide) start(app *websocket.Conn, longest time.Duration) (stop func()) {
+// start calls finish when nothing is said for too long and after the longest time of the conversation, and cuts it when
+// the key is revoked and with the server, until stop is called.
+func (a *appSide) start(app *websocket.Conn, longest time.Duration, finish func(cause error)) (stop func()) {
 	a.app = app
 	a.s.keep(a.call, a.cut)
 	atShutdown := context.AfterFunc(a.s.ctx, func() { a.cut(errStopped) })
-	a.quiet = time.AfterFunc(a.s.Limits.Quiet, func() { a.cut(errQuiet) })
-	total := time.AfterFunc(longest, func() { a.cut(errSession) })
+	a.quiet = time.AfterFunc(a.s.Limits.Quiet, func() { finish(errQuiet) })
+	total := time.AfterFunc(longest, func() { finish(errSession) })
 	return func() {
 		total.Stop()
 		a.quiet.Stop()

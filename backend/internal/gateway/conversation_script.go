@@ -75,7 +75,7 @@ func (c *ScriptConversation) End() { c.release() }
 // Serve answers the app until it leaves or the conversation is cut, and closes the app's connection.
 func (c *ScriptConversation) Serve(app *websocket.Conn) {
 	defer c.End()
-	defer c.start(app, maxSession*time.Second)()
+	defer c.start(app, maxSession*time.Second, c.cut)()
 	c.mu.Lock()
 	c.talk = assistantscript.NewConversation(assistantscript.ConversationOptions{Script: c.script, Rate: c.rate,
 		Send: c.send, Log: c.log}, 0)

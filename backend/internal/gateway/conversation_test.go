@@ -29,7 +29,8 @@ var voicePrices = wire.RealtimePrices{TextIn: 4_000_000, TextCached: 1_000_000, 
 func (w *world) addVoice(id string, session time.Duration) {
 	p := &Provider{ID: "fake", base: w.provider.URL, key: newKey(llmtest.Key), header: "Authorization", prefix: "Bearer "}
 	m := &Model{ID: "voice-" + id, Provider: p, API: wire.Realtime, upstream: id, context: 2000, output: 500,
-		voice: &voice{prices: voicePrices, voices: map[string]string{"ember": "marin"}, history: 1000, session: session}}
+		voice: &voice{prices: voicePrices, voices: map[string]string{"ember": "marin"}, history: 1000,
+			session: session, inRate: defaultInRate, outRate: defaultOutRate}}
 	w.Catalogue.Realtime, w.Catalogue.byID[m.ID] = append(w.Catalogue.Realtime, m), m
 }
 
@@ -155,8 +156,9 @@ func TestConversation_TextTurn(t *testing.T) {
 	w := newWorld(t, credit.USD, talkLimits)
 	a := w.talk(t, llmtest.Good, time.Minute)
 	_, created := a.until("session.created")
-	if session, _ := created["session"].(map[string]any); session["model"] != "voice-good" {
-		t.Errorf("the app sees the model %v", session["model"])
+	const want = `{"audio":{"output":{"voice":"ember"}},"model":"voice-good","type":"realtime"}`
+	if session, _ := json.Marshal(created["session"]); string(session) != want {
+		t.Errorf("the app sees the session %s, want %s", session, want)
 	}
 	a.send(askText, askAnswer)
 	types, _ := a.until("response.done")
@@ -312,18 +314,19 @@ func TestConversation_Ends(t *testing.T) {
 		during  func(w *world, a *talker)
 		code    ws.StatusCode
 		carried bool
+		receipt bool // the answer is cancelled, and the provider reports its usage
 	}{
-		"key revoked": {nil, time.Minute, func(w *world, _ *talker) { w.keys.live.Delete("key") }, closeInvalidKey, false},
+		"key revoked": {nil, time.Minute, func(w *world, _ *talker) { w.keys.live.Delete("key") }, closeInvalidKey, false, false},
 		"hold ended": {func(l *Limits) { l.Renew = 20 * time.Millisecond }, time.Minute, func(w *world, _ *talker) {
 			w.purse.mu.Lock()
 			w.purse.renew = credit.ErrHoldEnded
 			w.purse.mu.Unlock()
-		}, closeNoCredit, true},
-		"too long": {nil, 300 * time.Millisecond, nil, closeOver, false},
-		"quiet":    {func(l *Limits) { l.Quiet = 300 * time.Millisecond }, time.Minute, nil, closeOver, false},
+		}, closeNoCredit, true, false},
+		"too long": {nil, 300 * time.Millisecond, nil, closeOver, false, true},
+		"quiet":    {func(l *Limits) { l.Quiet = 300 * time.Millisecond }, time.Minute, nil, closeOver, false, true},
 		"frame above": {nil, time.Minute, func(_ *world, a *talker) {
 			_ = a.conn.Write(a.t.Context(), ws.MessageText, []byte(`{"type":"`+strings.Repeat("x", maxEvent)))
-		}, closeTooLarge, false},
+		}, closeTooLarge, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			limits := talkLimits
@@ -342,7 +345,7 @@ func TestConversation_Ends(t *testing.T) {
 				t.Errorf("closed with %d %q, want %d", code, reason, c.code)
 			}
 			row, charged, holds := w.purse.last()
-			if holds != 0 || !row.Estimated || (charged == 0) != c.carried {
+			if holds != 0 || row.Estimated == c.receipt || (charged == 0) != c.carried || c.receipt && charged != textTurn {
 				t.Errorf("charged %v for %+v, %d holds left", charged, row, holds)
 			}
 			if byApp := c.code == closeInvalidKey || c.code == closeTooLarge; byApp && charged != held {
@@ -522,15 +525,15 @@ func TestConversation_Rate16000(t *testing.T) {
 	}
 }
 
-// Without a receipt, the sound that the app sent is estimated as sound.
+// Without a receipt, the sound that the app sent is estimated as sound, at the rate of the model.
 func TestConversation_EstimatesSound(t *testing.T) {
 	w := newWorld(t, credit.USD, talkLimits)
 	a := w.talk(t, llmtest.UsageNone, time.Minute)
 	second := base64.StdEncoding.EncodeToString(make([]byte, 48_000))
 	a.send(`{"type":"input_audio_buffer.append","audio":"` + second + `"}`)
 	a.until("response.done")
-	if row, _, _ := w.purse.last(); !row.Estimated || row.AudioIn != 21 {
-		t.Errorf("estimated %+v, want 21 tokens of sound", row)
+	if row, _, _ := w.purse.last(); !row.Estimated || row.AudioIn != defaultInRate {
+		t.Errorf("estimated %+v, want %d tokens of sound", row, defaultInRate)
 	}
 }
 

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -11,8 +10,6 @@ import (
 	"time"
 
 	ws "github.com/coder/websocket"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 	"github.com/service-dev/service/glasses/host/websocket"
@@ -22,12 +19,12 @@ import (
 // turn is one answer in a conversation.
 type turn struct {
 	*call
-	event    string // event_id of its response.create, which the gateway chose
-	asked    string // event_id that the app chose, or ""
-	response string // the provider's ID, once known
-	added    int64  // bound on the input added since the previous answer, in tokens
-	sound    int64  // the part of added that is sound
-	seen     wire.RealtimeUsage
+	event    string     // event_id of its response.create, which the gateway chose
+	asked    string     // event_id that the app chose, or ""
+	response string     // the provider's ID, once known
+	added    wire.Input // since the previous answer
+	text     int64      // estimated tokens of text in the answer so far
+	sound    int64      // sound in the answer so far, in characters of Base64
 }
 
 func isEOF(err error) bool { return errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) }
@@ -36,7 +33,7 @@ func isEOF(err error) bool { return errors.Is(err, io.EOF) && !errors.Is(err, io
 func (c *Conversation) clientEvent(data []byte) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone {
+	if c.ending != nil {
 		return nil
 	}
 	e, err := c.rules.Client(data)
@@ -57,7 +54,7 @@ func (c *Conversation) clientEvent(data []byte) []byte {
 		c.commits++
 	}
 	for _, e := range events {
-		c.added, c.sound = c.added+e.Tokens, c.sound+e.Sound
+		c.added = c.added.Plus(e.Input)
 		c.rows.client(e)
 		_ = c.send(e.Body)
 	}
@@ -67,7 +64,7 @@ func (c *Conversation) clientEvent(data []byte) []byte {
 // begin holds the maximum price of an answer and requests it. It returns the error event for the app, or nil. The
 // caller must hold mu.
 func (c *Conversation) begin(e wire.ClientEvent) []byte {
-	t := &turn{added: c.added + e.Tokens, sound: c.sound, asked: e.ID, event: "turn_" + rand.Text(),
+	t := &turn{added: c.added.Plus(e.Input), asked: e.ID, event: "turn_" + rand.Text(),
 		call: &call{s: c.s, who: c.who, model: c.model, own: c.own, key: c.key, started: c.s.Now()}}
 	if err := t.reserveAnswer(c.ctx, c.rules); err != nil {
 		refusal := refusalOf(err)
@@ -78,22 +75,16 @@ func (c *Conversation) begin(e wire.ClientEvent) []byte {
 		c.unpaid.Stop()
 		c.unpaid = nil
 	}
-	// An app could give another event the same ID, whose failure would then end this answer.
-	body := bytes.Replace(e.Body, eventID(e.ID), eventID(t.event), 1)
-	if e.ID == "" || bytes.Equal(body, e.Body) {
-		body = slices.Concat(e.Body[:len(e.Body)-1], []byte(","), eventID(t.event), []byte("}"))
-	}
 	c.s.keep(t.call, c.cut)
 	c.rows.begin()
-	c.turn, c.latest, c.added, c.sound = t, t, 0, 0
-	_ = c.send(body)
+	c.turn, c.latest, c.added = t, t, wire.Input{}
+	_ = c.send(slices.Concat(e.Body[:len(e.Body)-1], []byte(`,"event_id":"`+t.event+`"}`)))
 	return nil
 }
 
-// eventID returns the member of a JSON object with an event's ID.
-func eventID(id string) []byte {
-	quoted, _ := jsontext.AppendQuote([]byte(`"event_id":`), id)
-	return quoted
+// name replaces the provider's names in an event about the session.
+func (c *Conversation) name(event []byte) []byte {
+	return wire.NameVoice(wire.NameModel(event, c.model.ID), "session", c.model.voice.voices)
 }
 
 // appError returns an error event of the provider as the app receives it, with the event_id that the app chose.
@@ -150,13 +141,15 @@ func (c *Conversation) fromProvider() error {
 		c.rows.server(e.Type, data)
 		switch e.Type {
 		case wire.EventSessionUpdated:
-			data = wire.NameModel(data, c.model.ID)
+			data = c.name(data)
 		case wire.EventError:
 			c.s.Log.Info("provider of a realtime session sent an error", "provider", c.model.Provider.ID,
 				"model", c.model.ID, "code", e.Code)
 			data = c.appError(e)
+		case wire.EventResponseCreated:
+			data = wire.NameVoice(data, "response", c.model.voice.voices)
 		case wire.EventResponseDone:
-			data = wire.RedactStatus(data)
+			data = wire.NameVoice(wire.RedactStatus(data), "response", c.model.voice.voices)
 		}
 		for _, event := range c.converter.server(e.Type, data) {
 			if err := c.app.Write(websocket.Text, c.redact(event)); err != nil {
@@ -212,9 +205,9 @@ func (c *Conversation) serverEvent(e wire.ServerEvent) (forward bool, err error)
 		if t == nil || t.response != e.Response { // of an answer that has ended or was not requested
 			return false, nil
 		}
-		t.seen.Add(e.Tokens)
+		t.text, t.sound = t.text+e.Text, t.sound+e.Sound
 	}
-	return !c.gone, nil
+	return c.ending == nil, nil
 }
 
 // failed handles an error event of the provider, which may refuse the answer in progress. The caller must hold mu.
@@ -228,11 +221,9 @@ func (c *Conversation) failed(e wire.ServerEvent) error {
 	}
 	if t := c.turn; t != nil && t.response == "" && e.Event == t.event {
 		c.turn = nil
-		c.added, c.sound = c.added+t.added, c.sound+t.sound // the next answer reads it
+		c.added = c.added.Plus(t.added) // the next answer reads it
 		t.settle(c.ctx, result{outcome: outcomeFailed}, wire.RealtimeUsage{})
-		if c.gone {
-			return errLeft
-		}
+		return c.ending
 	}
 	return nil
 }
@@ -259,24 +250,27 @@ func (c *Conversation) settle(e wire.ServerEvent) {
 	}
 	usage := e.Receipt.Usage
 	if !e.Receipt.Seen {
-		usage, r.estimated, r.wholeHold = t.estimate(), true, c.gone
+		usage, r.estimated, r.wholeHold = t.estimate(), true, errors.Is(c.ending, errLeft)
 	}
 	if usage.TextIn+usage.TextCached+usage.AudioIn+usage.AudioCached == 0 {
-		c.added, c.sound = c.added+t.added, c.sound+t.sound // the next answer reads it
+		c.added = c.added.Plus(t.added) // the next answer reads it
 	}
 	t.settle(c.ctx, r, usage)
-	if c.gone {
-		c.cut(errLeft)
+	if c.ending != nil {
+		c.cut(c.ending)
 	}
 }
 
 // estimate returns the usage of an answer without a receipt: nothing unless the provider sent a part of it.
 func (t *turn) estimate() wire.RealtimeUsage {
-	u := t.seen
-	if u != (wire.RealtimeUsage{}) {
-		u.TextIn, u.AudioIn = t.added-t.sound, t.sound
+	if t.text == 0 && t.sound == 0 {
+		return wire.RealtimeUsage{}
 	}
-	return u
+	v := t.model.voice
+	return wire.RealtimeUsage{
+		TextIn: t.added.Text, AudioIn: wire.SoundTokens(t.added.Sound, v.inRate),
+		TextOut: t.text, AudioOut: wire.SoundTokens(t.sound, v.outRate),
+	}
 }
 
 // settle charges the answer, or releases its hold, and counts it.
@@ -300,7 +294,7 @@ func (t *turn) settle(ctx context.Context, r result, u wire.RealtimeUsage) {
 func (c *Conversation) respond() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.due || c.turn != nil || c.gone {
+	if !c.due || c.turn != nil || c.ending != nil {
 		return nil
 	}
 	c.due = false
@@ -315,7 +309,7 @@ func (c *Conversation) endTurn(err error) error {
 	if closed := (ws.CloseError{}); errors.Is(cause, errHalfOpen) && errors.As(err, &closed) {
 		cause = err
 	}
-	c.gone = true // begins no other answer
+	c.ending = cause // begins no other answer
 	if c.unpaid != nil {
 		c.unpaid.Stop()
 	}

@@ -15,26 +15,25 @@ import (
 
 // The events of a realtime session that the gateway sends or reacts to.
 const (
-	EventAppend           = "input_audio_buffer.append"
-	eventItemCreate       = "conversation.item.create"
-	EventClear            = "input_audio_buffer.clear"
-	EventCommit           = "input_audio_buffer.commit"
-	EventCommitted        = "input_audio_buffer.committed"
-	EventSessionUpdate    = "session.update"
-	EventSessionCreated   = "session.created"
-	EventSessionUpdated   = "session.updated"
-	EventResponseCreate   = "response.create"
-	EventResponseCancel   = "response.cancel"
-	EventResponseCreated  = "response.created"
-	EventResponseDone     = "response.done"
-	EventError            = "error"
-	realtimeAudio         = "audio/pcm"
-	realtimeRate          = "24000"
-	maxInstructions       = 256 << 10 // bytes
-	maxTranscript         = 64 << 10  // bytes
-	maxRealtimeTools      = 128
-	charactersPerAudioIn  = 3200 // of Base64 for a token of sound that the app sends, twice as dense as usual
-	charactersPerAudioOut = 3200 // of Base64 for a token of sound in an answer: 50 ms
+	EventAppend          = "input_audio_buffer.append"
+	eventItemCreate      = "conversation.item.create"
+	EventClear           = "input_audio_buffer.clear"
+	EventCommit          = "input_audio_buffer.commit"
+	EventCommitted       = "input_audio_buffer.committed"
+	EventSessionUpdate   = "session.update"
+	EventSessionCreated  = "session.created"
+	EventSessionUpdated  = "session.updated"
+	EventResponseCreate  = "response.create"
+	EventResponseCancel  = "response.cancel"
+	EventResponseCreated = "response.created"
+	EventResponseDone    = "response.done"
+	EventError           = "error"
+	realtimeAudio        = "audio/pcm"
+	realtimeRate         = "24000"
+	maxInstructions      = 256 << 10 // bytes
+	maxTranscript        = 64 << 10  // bytes
+	maxRealtimeTools     = 128
+	charactersPerSecond  = 64_000 // of Base64 for sound at realtimeRate
 )
 
 // RealtimeRules decode the events that an app sends in one realtime session. They have the settings of the session that
@@ -42,6 +41,7 @@ const (
 type RealtimeRules struct {
 	Output  int64             // maximum length of an answer in tokens
 	History int64             // tokens of the conversation that the provider reads again for an answer
+	InRate  int64             // tokens of a second of sound that the provider hears
 	Voices  map[string]string // the provider's names of the voices, by ours
 
 	// NoItemSound refuses items with sound, which the gateway does not convert.
@@ -64,17 +64,30 @@ type update struct {
 }
 
 // NewRealtimeRules returns rules with the defaults of a session.
-func NewRealtimeRules(output, history int64, voices map[string]string) *RealtimeRules {
-	return &RealtimeRules{Output: output, History: history, Voices: voices, Responds: true, asked: output,
-		fixed: map[string]int64{}}
+func NewRealtimeRules(output, history, inRate int64, voices map[string]string) *RealtimeRules {
+	return &RealtimeRules{Output: output, History: history, InRate: inRate, Voices: voices, Responds: true,
+		asked: output, fixed: map[string]int64{}}
+}
+
+// Input is what an app adds to a conversation.
+type Input struct {
+	Text  int64 // bound on the tokens of text, and of what surrounds the sound
+	Sound int64 // length of the sound, in characters of Base64
+}
+
+// Plus returns the sum of two inputs.
+func (i Input) Plus(more Input) Input { return Input{i.Text + more.Text, i.Sound + more.Sound} }
+
+// SoundTokens returns the number of tokens of sound, in characters of Base64, at rate tokens a second.
+func SoundTokens(characters, rate int64) int64 {
+	return (characters*rate + charactersPerSecond - 1) / charactersPerSecond
 }
 
 // ClientEvent is an event that may be sent to the provider.
 type ClientEvent struct {
 	Type, ID string
 	Body     []byte
-	// Tokens is a bound on the input that the event adds to the conversation, and Sound the part of it that is sound.
-	Tokens, Sound int64
+	Input    Input // what the event adds to the conversation
 }
 
 // maxUpdates is the maximum number of updates of a session that the provider has not confirmed.
@@ -105,10 +118,10 @@ func (r *RealtimeRules) limits(output int64) string {
 		strconv.FormatInt(r.History, 10) + `}}`
 }
 
-// InputBound returns a bound on the input of an answer, which never exceeds the model's context. added is the sum of
-// Tokens since the end of the last answer.
-func (r *RealtimeRules) InputBound(added, context int64) int64 {
-	bound := r.History + added + perTools + perRequest
+// InputBound returns a bound on the input of an answer, which never exceeds the model's context. added is the input
+// since the last answer. A provider may count twice as many tokens of sound as the catalogue says.
+func (r *RealtimeRules) InputBound(added Input, context int64) int64 {
+	bound := r.History + added.Text + 2*SoundTokens(added.Sound, r.InRate) + perTools + perRequest
 	for _, name := range fixedFields {
 		most := r.fixed[name]
 		for _, u := range r.pending {
@@ -150,8 +163,7 @@ func (r *RealtimeRules) Client(data []byte) (ClientEvent, error) {
 	if err := allowed(d, "", bytes.TrimSpace(data)); err != nil {
 		return e, err
 	}
-	e.Sound = int64(d.audio) / charactersPerAudioIn
-	e.Tokens = int64(len(d.out)-d.audio) + perMessage + e.Sound
+	e.Input = Input{int64(len(d.out)-d.audio) + perMessage, int64(d.audio)}
 	e.Body = d.out
 	switch e.Type {
 	case EventSessionUpdate:
@@ -163,8 +175,7 @@ func (r *RealtimeRules) Client(data []byte) (ClientEvent, error) {
 	case EventResponseCreate:
 		return r.create(e, d), nil
 	case EventAppend:
-		e.Tokens = e.Sound + 1
-		e.Sound = e.Tokens
+		e.Input.Text = 0
 	}
 	return e, nil
 }
@@ -201,7 +212,7 @@ func (r *RealtimeRules) update(e ClientEvent, d *decoder) (ClientEvent, error) {
 	r.pending = append(r.pending, u)
 	e.Body = bytes.Replace(e.Body, []byte(limitsHere), []byte(r.limits(r.output())), 1)
 	e.Body = slices.Concat(e.Body[:len(e.Body)-1], []byte(`,"event_id":"`+u.event+`"}`))
-	e.Tokens = 0 // counted by InputBound
+	e.Input = Input{} // counted by InputBound
 	return e, nil
 }
 
@@ -309,8 +320,7 @@ func appendEvent(data []byte) (e ClientEvent, ok bool) {
 		len(e.ID) > maxName || !isBase64(audio) {
 		return e, false
 	}
-	e.Type, e.Tokens = EventAppend, int64(len(audio))/charactersPerAudioIn+1
-	e.Sound = e.Tokens
+	e.Type, e.Input.Sound = EventAppend, int64(len(audio)-len(`""`))
 	e.Body = append(append(make([]byte, 0, len(audio)+512), `{"type":"`+EventAppend+`","audio":`...), audio...)
 	if e.ID != "" {
 		quoted, err := jsontext.AppendQuote([]byte(`,"event_id":`), e.ID)
@@ -333,8 +343,7 @@ func (e ClientEvent) Audio() []byte {
 
 // WithAudio returns an event that appends other sound, in Base64.
 func (e ClientEvent) WithAudio(audio []byte) ClientEvent {
-	e.Tokens = int64(len(audio))/charactersPerAudioIn + 1
-	e.Sound = e.Tokens
+	e.Input.Sound = int64(len(audio))
 	e.Body = appendAudio(audio)
 	if e.ID != "" {
 		id, _ := jsontext.AppendQuote([]byte(`,"event_id":`), e.ID)
@@ -391,6 +400,6 @@ func audioText(d *decoder, path string, v jsontext.Value) error {
 	if v.Kind() != '"' || !isBase64(v) {
 		return &FieldError{problem.CodeInvalidValue, path, path + " is not Base64"}
 	}
-	d.audio += len(v)
+	d.audio += len(v) - len(`""`)
 	return d.raw(v)
 }

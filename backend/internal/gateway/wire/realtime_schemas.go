@@ -30,7 +30,10 @@ var clientEvents = map[string]rule{
 	"conversation.item.retrieve": clientEvent(fields{"item_id": text(maxName)}, "item_id"),
 	"conversation.item.truncate": clientEvent(fields{"item_id": text(maxName), "content_index": integer(0, maxList),
 		"audio_end_ms": integer(0, 1<<31)}, "item_id", "content_index", "audio_end_ms"),
-	EventResponseCreate: clientEvent(fields{"response": realtimeResponse}),
+	// The gateway chooses the event_id, because an app could give another event the same one, whose failure would then
+	// end the answer.
+	EventResponseCreate: object(fields{"type": text(maxName), "event_id": omitted(orNull(text(maxName))),
+		"response": realtimeResponse}, "type"),
 }
 
 // clientEvent accepts an event with these members.

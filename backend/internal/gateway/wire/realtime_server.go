@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"crypto/rand"
+	"maps"
 	"slices"
 	"strings"
 
@@ -62,8 +63,9 @@ type ServerEvent struct {
 	Kind     string // of an error
 	Param    string // of an error
 	Receipt  RealtimeReceipt
-	// Tokens estimates the part of the answer in a delta: sound in AudioOut, the rest in TextOut.
-	Tokens RealtimeUsage
+	// Text is the estimated number of tokens in a delta of an answer, and Sound the length of its sound, in characters of
+	// Base64.
+	Text, Sound int64
 }
 
 // Server parses an event of a provider. A count of more than most tokens is impossible. It returns false for text that
@@ -104,9 +106,9 @@ func Server(data []byte, most int64) (e ServerEvent, ok bool) {
 		return nil
 	}, lenient...)
 	if e.Type == EventAudioDelta {
-		e.Tokens.AudioOut = int64(delta/charactersPerAudioOut) + 1
+		e.Sound = int64(delta)
 	} else if delta > 0 {
-		e.Tokens.TextOut = int64(delta/4) + 1
+		e.Text = int64(delta/4) + 1
 	}
 	e.Known = serverEvents[e.Type]
 	return e, err == nil
@@ -158,47 +160,56 @@ func isTechnical(code string) bool {
 
 // RedactStatus removes what a provider says about the failure of an answer from its response.done.
 func RedactStatus(data []byte) []byte {
-	var event, response, details map[string]jsontext.Value
-	if json.Unmarshal(data, &event, lenient...) != nil ||
-		json.Unmarshal(event["response"], &response, lenient...) != nil ||
-		response["status_details"].Kind() != '{' ||
-		json.Unmarshal(response["status_details"], &details, lenient...) != nil || details["error"] == nil {
-		return data
-	}
-	details["error"] = jsontext.Value(`{"type":"server_error","code":"` + problem.CodeProviderError + `"}`)
-	for _, part := range []struct {
-		of    map[string]jsontext.Value
-		name  string
-		value map[string]jsontext.Value
-	}{{response, "status_details", details}, {event, "response", response}} {
-		inner, err := json.Marshal(part.value, json.Deterministic(true))
-		if err != nil {
-			return nil
-		}
-		part.of[part.name] = inner
-	}
-	out, err := json.Marshal(event, json.Deterministic(true))
-	if err != nil {
-		return nil
-	}
-	return out
+	return edit(data, func(jsontext.Value) jsontext.Value {
+		return jsontext.Value(`{"type":"server_error","code":"` + problem.CodeProviderError + `"}`)
+	}, "response", "status_details", "error")
 }
 
 // NameModel replaces the provider's name of the model in an event about the session.
 func NameModel(data []byte, model string) []byte {
-	var event, session map[string]jsontext.Value
-	if json.Unmarshal(data, &event) != nil || json.Unmarshal(event["session"], &session) != nil || session == nil {
+	return edit(data, func(jsontext.Value) jsontext.Value {
+		quoted, _ := jsontext.AppendQuote(nil, model) // the catalogue allows only valid text
+		return quoted
+	}, "session", "model")
+}
+
+// NameVoice replaces the provider's name of the voice in an event about the session or an answer, which is of. It
+// removes the name of a voice that voices, the provider's names by ours, does not have.
+func NameVoice(data []byte, of string, voices map[string]string) []byte {
+	return edit(data, func(v jsontext.Value) jsontext.Value {
+		theirs, _ := stringOf(v)
+		for _, ours := range slices.Sorted(maps.Keys(voices)) {
+			if voices[ours] == theirs {
+				quoted, _ := jsontext.AppendQuote(nil, ours)
+				return quoted
+			}
+		}
+		return nil
+	}, of, "audio", "output", "voice")
+}
+
+// edit replaces the member at a path of an object by what f returns for it, or removes it if that is nil. It returns an
+// object without this member unchanged.
+func edit(data []byte, f func(jsontext.Value) jsontext.Value, path ...string) []byte {
+	var object map[string]jsontext.Value
+	if jsontext.Value(data).Kind() != '{' || json.Unmarshal(data, &object, lenient...) != nil {
 		return data
 	}
-	session["model"], _ = jsontext.AppendQuote(nil, model)
-	inner, err := json.Marshal(session, json.Deterministic(true))
-	if err != nil {
+	v, ok := object[path[0]]
+	if !ok {
 		return data
 	}
-	event["session"] = inner
-	out, err := json.Marshal(event, json.Deterministic(true))
+	if len(path) > 1 {
+		v = edit(v, f, path[1:]...)
+	} else {
+		v = f(v)
+	}
+	if object[path[0]] = v; v == nil {
+		delete(object, path[0])
+	}
+	out, err := json.Marshal(object, append(lenient, json.Deterministic(true))...)
 	if err != nil {
-		return data
+		return nil
 	}
 	return out
 }

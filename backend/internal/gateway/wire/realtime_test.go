@@ -12,7 +12,9 @@ import (
 	"github.com/service-dev/service/internal/problem"
 )
 
-func rules() *RealtimeRules { return NewRealtimeRules(1000, 4000, map[string]string{"warm": "marin"}) }
+func rules() *RealtimeRules {
+	return NewRealtimeRules(1000, 4000, 10, map[string]string{"warm": "marin"})
+}
 
 // updateID matches the random event_id that the gateway gives to an update.
 var updateID = regexp.MustCompile(`"update_[A-Z2-7]{26}"`)
@@ -67,7 +69,9 @@ func TestRealtime_Client(t *testing.T) {
 				`{"type":"semantic_vad","create_response":false}}},` + limits + `}}`},
 		"no turn detection": {`{"type":"session.update","session":{"type":"realtime","audio":{"input":{"turn_detection":null}}}}`,
 			`{"type":"session.update","event_id":"update_1","session":{"type":"realtime","audio":{"input":{"turn_detection":null}},` + limits + `}}`},
-		"answer":       {`{"type":"response.create"}`, `{"type":"response.create","response":{"max_output_tokens":1000}}`},
+		"answer": {`{"type":"response.create"}`, `{"type":"response.create","response":{"max_output_tokens":1000}}`},
+		"answer with an ID": {`{"type":"response.create","event_id":"e","response":{"metadata":{"event_id":"e"}}}`,
+			`{"type":"response.create","response":{"metadata":{"event_id":"e"},"max_output_tokens":1000}}`},
 		"empty answer": {`{"type":"response.create","response":{}}`, `{"type":"response.create","response":{"max_output_tokens":1000}}`},
 		"long answer": {`{"response":{"max_output_tokens":5000,"conversation":"none"},"type":"response.create"}`,
 			`{"response":{"conversation":"none","max_output_tokens":1000},"type":"response.create"}`},
@@ -155,19 +159,34 @@ func TestRealtime_Responds(t *testing.T) {
 // TestRealtime_Bound counts what an app adds to the input of an answer.
 func TestRealtime_Bound(t *testing.T) {
 	r := rules()
-	before := r.InputBound(0, 1_000_000)
+	before := r.InputBound(Input{}, 1_000_000)
 	instructions := strings.Repeat("x", 1000)
 	if _, err := r.Client([]byte(`{"type":"session.update","session":{"type":"realtime","instructions":"` + instructions + `"}}`)); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.InputBound(0, 1_000_000) - before; got < 1000 {
+	if got := r.InputBound(Input{}, 1_000_000) - before; got < 1000 {
 		t.Errorf("instructions of 1000 bytes count %d tokens", got)
 	}
-	e, err := r.Client([]byte(`{"type":"input_audio_buffer.append","audio":"` + strings.Repeat("A", 64_000) + `"}`))
-	if err != nil || e.Tokens < 10 || e.Tokens > 40 {
-		t.Errorf("a second of sound counts %d tokens, %v", e.Tokens, err)
+	for _, rate := range []int64{10, 25} {
+		r := NewRealtimeRules(1000, 4000, rate, nil)
+		added := Input{}
+		for range 10 { // 100 ms each, in both ways of decoding it
+			for _, more := range []string{"", `,"transcript":null`} {
+				e, err := r.Client([]byte(`{"type":"input_audio_buffer.append","audio":"` + strings.Repeat("A", 6400) + `"` + more + `}`))
+				if err != nil {
+					t.Fatal(err)
+				}
+				added = added.Plus(e.Input)
+			}
+		}
+		if got := SoundTokens(added.Sound, rate); got != 2*rate || added.Text != 0 {
+			t.Errorf("two seconds of sound at %d tokens a second count %d, and %d of text", rate, got, added.Text)
+		}
+		if got := r.InputBound(added, 1_000_000) - r.InputBound(Input{}, 1_000_000); got != 4*rate {
+			t.Errorf("the bound on two seconds of sound at %d tokens a second is %d", rate, got)
+		}
 	}
-	if got := r.InputBound(1_000_000, 32_000); got != 32_000 {
+	if got := r.InputBound(Input{Text: 1_000_000}, 32_000); got != 32_000 {
 		t.Errorf("the bound exceeds the context: %d", got)
 	}
 }
@@ -185,16 +204,16 @@ func TestRealtime_UpdateNotConfirmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Updated()
-	full := r.InputBound(0, 1_000_000)
+	full := r.InputBound(Input{}, 1_000_000)
 	if _, err := set("", `,"max_output_tokens":5,"audio":{"input":{"turn_detection":null},"output":{"voice":"none"}}`); err == nil {
 		t.Fatal("an unknown voice was accepted")
 	}
 	r.Updated()
-	if got := r.InputBound(0, 1_000_000); got != full || !r.Responds || r.asked != 1000 {
+	if got := r.InputBound(Input{}, 1_000_000); got != full || !r.Responds || r.asked != 1000 {
 		t.Errorf("a refused update changed the rules: bound %d, want %d", got, full)
 	}
 	e, err := set("", `,"max_output_tokens":5`)
-	if err != nil || r.InputBound(0, 1_000_000) != full {
+	if err != nil || r.InputBound(Input{}, 1_000_000) != full {
 		t.Errorf("an update that is not confirmed lowered the bound: %v", err)
 	}
 	var sent struct {
@@ -206,13 +225,13 @@ func TestRealtime_UpdateNotConfirmed(t *testing.T) {
 	if id, ok := r.Refused(sent.ID); id != "mine" || !ok {
 		t.Errorf("the update %q was not found", sent.ID)
 	}
-	if r.Updated(); r.InputBound(0, 1_000_000) != full || r.output() != 1000 {
+	if r.Updated(); r.InputBound(Input{}, 1_000_000) != full || r.output() != 1000 {
 		t.Error("a refused update changed the rules")
 	}
 	if _, err := set("", ""); err != nil {
 		t.Fatal(err)
 	}
-	if r.Updated(); r.InputBound(0, 1_000_000) != full-1000 {
+	if r.Updated(); r.InputBound(Input{}, 1_000_000) != full-1000 {
 		t.Error("a confirmed update did not lower the bound")
 	}
 }
@@ -315,5 +334,7 @@ func FuzzRealtimeServer(f *testing.F) {
 			}
 		}
 		NameModel(data, "voice")
+		NameVoice(data, "session", map[string]string{"ember": "marin"})
+		RedactStatus(data)
 	})
 }
