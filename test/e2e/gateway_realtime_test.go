@@ -4,38 +4,25 @@ package e2e
 
 import (
 	"encoding/pem"
-	"fmt"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/service-dev/service/test/llmtest"
 )
 
-// voicePrices are the prices of the realtime models in the tests, in micro-USD per token.
-var voicePrices = struct{ textIn, textCached, textOut, audioIn, audioOut int64 }{4, 1, 16, 32, 64}
-
 // writeVoices writes a catalogue with a chat model and with realtime models of one provider.
 func writeVoices(t *testing.T, providerURL string, models ...string) string {
 	t.Helper()
 	file, err := llmtest.WriteCatalogue(t.TempDir(), providerURL, "chat")
+	if err == nil {
+		err = llmtest.AddVoices(file, models...)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text = append(text, "realtime_models:\n"...)
-	for _, m := range models {
-		text = fmt.Appendf(text, "  - {id: v-%s, provider: fake, provider_model: %s, context_tokens: 2000, "+
-			"output_tokens: 500, voices: {ember: marin}, "+
-			"prices_micro_usd_per_million: {text_in: 4000000, text_cached: 1000000, text_out: 16000000, audio_in: 32000000, audio_cached: 2000000, audio_out: 64000000}}\n", m, m)
-	}
-	writeInto(t, file, string(text))
 	return file
 }
 
@@ -83,10 +70,8 @@ func TestModelClients_Realtime(t *testing.T) {
 				t.Errorf("%s, sound %v: got %+v, want %s", model, sound, r, want)
 			}
 			var bill int64
-			for _, b := range provider.Answers()[answers:] {
-				p := voicePrices
-				bill += (b.TextIn-b.TextCached)*p.textIn + b.TextCached*p.textCached + b.TextOut*p.textOut +
-					b.AudioIn*p.audioIn + b.AudioOut*p.audioOut
+			for _, b := range provider.AnswersSince(answers) {
+				bill += b.Bill(llmtest.CatalogueVoicePrices)
 			}
 			if used = g.settled().Used - used; want != "4502" && used != bill {
 				t.Errorf("%s, sound %v: charged %d micro-USD, the provider bills %d", model, sound, used, bill)

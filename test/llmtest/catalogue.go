@@ -33,3 +33,26 @@ func WriteCatalogue(dir, providerURL string, models ...string) (path string, err
 	}
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
+
+// CatalogueVoicePrices are the prices of all models that AddVoices adds.
+var CatalogueVoicePrices = VoicePrices{TextIn: 4, TextCached: 1, TextOut: 16, AudioIn: 32, AudioCached: 2, AudioOut: 64}
+
+// VoiceContext and VoiceOutput are the limits, in tokens, of the models that AddVoices adds.
+const VoiceContext, VoiceOutput = 2000, 500
+
+// AddVoices adds models for realtime sessions, prefixed with v-, to a catalogue written by WriteCatalogue.
+func AddVoices(path string, models ...string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	p := CatalogueVoicePrices
+	text = append(text, "realtime_models:\n"...)
+	for _, model := range models {
+		text = fmt.Appendf(text, "  - {id: v-%s, provider: fake, provider_model: %s, context_tokens: %d, output_tokens: %d, "+
+			"voices: {ember: marin}, prices_micro_usd_per_million: {text_in: %d000000, text_cached: %d000000, "+
+			"text_out: %d000000, audio_in: %d000000, audio_cached: %d000000, audio_out: %d000000}}\n", model, model,
+			VoiceContext, VoiceOutput, p.TextIn, p.TextCached, p.TextOut, p.AudioIn, p.AudioCached, p.AudioOut)
+	}
+	return os.WriteFile(path, text, 0o600)
+}

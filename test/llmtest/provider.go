@@ -91,7 +91,7 @@ type Provider struct {
 	once   atomic.Bool // FailsOnce has already failed
 	mu     sync.Mutex
 	book   []*Call
-	spoken []Answer
+	spoken []*Answer
 }
 
 // Start starts a provider. Call Close to stop it.

@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/coder/websocket"
 )
 
 // Behaviours of models in realtime sessions. A model with any other name, such as Good, answers correctly; the names
-// of usage reports, such as UsageHuge, apply too. WaitsInside waits for response.cancel inside its answer.
+// of usage reports, such as UsageHuge, apply too. WaitsInside waits for response.cancel inside its answer. Hangs sends
+// nothing of its answers.
 const (
 	TalksUnasked   = "talks-unasked"  // starts an answer at the end of speech although it must not
 	DoneTwice      = "done-twice"     // repeats response.done
@@ -38,20 +38,39 @@ const SpokenSound = 9600
 // Account is what providers say about the operator's account in errors and as they close a connection.
 const Account = "org-operator"
 
-// Answer is the record of one answer in a realtime session.
+// Answer is the record of one answer in a realtime session, from its beginning.
 type Answer struct {
 	Model, ID string
-	// Tokens that the provider would bill.
-	TextIn, TextCached, TextOut, AudioIn, AudioOut int64
-	Output                                         int64 // the maximum length that was requested
-	Heard                                          int   // bytes of sound since the answer before
+	// Tokens that the provider would bill. TextIn and AudioIn include the cached ones.
+	TextIn, TextCached, TextOut, AudioIn, AudioCached, AudioOut int64
+
+	Output int64  // the maximum length that was requested
+	Heard  int    // bytes of sound since the answer before
+	Said   string // the last text of the user
+	Done   bool   // the receipt was sent
+}
+
+// VoicePrices are in micro-USD per token.
+type VoicePrices struct{ TextIn, TextCached, TextOut, AudioIn, AudioCached, AudioOut int64 }
+
+// Bill returns the price of an answer in micro-USD.
+func (a Answer) Bill(p VoicePrices) int64 {
+	return (a.TextIn-a.TextCached)*p.TextIn + a.TextCached*p.TextCached + a.TextOut*p.TextOut +
+		(a.AudioIn-a.AudioCached)*p.AudioIn + a.AudioCached*p.AudioCached + a.AudioOut*p.AudioOut
 }
 
 // Answers returns a copy of the records of all answers.
-func (p *Provider) Answers() []Answer {
+func (p *Provider) Answers() []Answer { return p.AnswersSince(0) }
+
+// AnswersSince returns a copy of the records of all answers except the first n.
+func (p *Provider) AnswersSince(n int) []Answer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.spoken)
+	out := make([]Answer, len(p.spoken)-n)
+	for i, a := range p.spoken[n:] {
+		out[i] = *a
+	}
+	return out
 }
 
 // talk is one realtime session.
@@ -65,7 +84,8 @@ type talk struct {
 	sound   int  // bytes of it
 	detects bool // the end of speech is detected
 	creates bool // and starts an answer
-	open    *Answer
+	said    string
+	open    *Answer // changed only while p.mu is held
 	updates int
 }
 
@@ -114,6 +134,11 @@ type clientEvent struct {
 	Type    string `json:"type"`
 	EventID string `json:"event_id"`
 	Audio   []byte `json:"audio"`
+	Item    struct {
+		Content []struct {
+			Text string `json:"text"`
+		} `json:"content"`
+	} `json:"item"`
 	Session struct {
 		Audio struct {
 			Input struct {
@@ -175,6 +200,10 @@ func (t *talk) handle(e clientEvent) bool {
 			return true
 		}
 		return t.answer(e.Response.Most)
+	case "conversation.item.create":
+		for _, part := range e.Item.Content {
+			t.said = part.Text
+		}
 	case "conversation.item.delete": // it has no items
 		t.fail(e, "invalid_value")
 	case "response.cancel":
@@ -202,12 +231,10 @@ func (t *talk) answer(most int64) bool {
 		return false
 	}
 	t.answers++
-	t.open = &Answer{Model: t.model, ID: fmt.Sprint("resp_", t.answers), TextIn: 10, TextCached: 4, TextOut: 3, Output: most}
-	if t.heard {
-		t.open.AudioIn, t.open.AudioOut = 20, 5
+	t.begin(most)
+	if t.model == Hangs {
+		return true
 	}
-	t.open.Heard = t.sound
-	t.heard, t.sound = false, 0
 	created := func() {
 		t.send("response.created", map[string]any{"response": map[string]any{"id": fmt.Sprint("resp_", t.answers),
 			"status": "in_progress"}})
@@ -236,7 +263,6 @@ func (t *talk) answer(most int64) bool {
 	case WaitsInside:
 		return true
 	case CutsInside:
-		t.record()
 		return false
 	case FailedAnswer:
 		t.done("failed")
@@ -246,24 +272,33 @@ func (t *talk) answer(most int64) bool {
 	return true
 }
 
-func (t *talk) record() {
+// begin records an answer, which is billed from then on.
+func (t *talk) begin(most int64) {
+	a := &Answer{Model: t.model, ID: fmt.Sprint("resp_", t.answers), Output: most, Heard: t.sound, Said: t.said}
+	if t.model != UsageZero {
+		a.TextIn, a.TextCached, a.TextOut = 10, 4, 3
+	}
+	if t.heard && t.model != UsageZero {
+		a.AudioIn, a.AudioCached, a.AudioOut = 20, 8, 5
+	}
+	t.heard, t.sound, t.open = false, 0, a
 	t.p.mu.Lock()
 	defer t.p.mu.Unlock()
-	t.p.spoken = append(t.p.spoken, *t.open)
+	t.p.spoken = append(t.p.spoken, a)
 }
 
 // done ends the answer with its receipt.
 func (t *talk) done(status string) {
 	a := t.open
-	if t.model == UsageZero {
-		*a = Answer{Model: a.Model, ID: a.ID, Output: a.Output}
-	}
-	t.record()
 	t.open = nil
+	t.p.mu.Lock()
+	a.Done = true
+	t.p.mu.Unlock()
 	var usage any = map[string]any{"total_tokens": a.TextIn + a.AudioIn + a.TextOut + a.AudioOut,
 		"input_tokens": a.TextIn + a.AudioIn, "output_tokens": a.TextOut + a.AudioOut,
 		"input_token_details": map[string]any{"text_tokens": a.TextIn, "audio_tokens": a.AudioIn,
-			"cached_tokens": a.TextCached, "cached_tokens_details": map[string]any{"text_tokens": a.TextCached}},
+			"cached_tokens":         a.TextCached + a.AudioCached,
+			"cached_tokens_details": map[string]any{"text_tokens": a.TextCached, "audio_tokens": a.AudioCached}},
 		"output_token_details": map[string]any{"text_tokens": a.TextOut, "audio_tokens": a.AudioOut}}
 	switch t.model {
 	case UsageNone:

@@ -7,7 +7,6 @@ import (
 	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/dbtest"
-	"github.com/service-dev/service/backend/internal/gateway/wire"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/test/llmtest"
 )
@@ -37,13 +36,12 @@ func TestConversation_LedgerEqualsBook(t *testing.T) {
 	}
 	var booked, charged credit.Amount
 	for _, b := range w.provider.Answers() {
-		booked += credit.Amount(voicePrices.Of(wire.RealtimeUsage{TextIn: b.TextIn - b.TextCached, TextCached: b.TextCached,
-			TextOut: b.TextOut, AudioIn: b.AudioIn, AudioOut: b.AudioOut}))
+		booked += credit.Amount(b.Bill(llmtest.CatalogueVoicePrices))
 	}
 	var sound int64
 	err = credit.NewStore(store).Usage(t.Context(), credit.UsageQuery{AccountID: "acc", To: time.Now().Add(time.Hour)},
 		func(row credit.UsageRow) error {
-			charged, sound = charged+row.Charged, sound+row.AudioIn+row.AudioOut
+			charged, sound = charged+row.Charged, sound+row.AudioIn+row.AudioCached+row.AudioOut
 			return nil
 		})
 	if err != nil || charged != booked || booked == 0 || sound != 15*25 {

@@ -22,6 +22,7 @@ import (
 	"github.com/service-dev/service/test/llmtest"
 )
 
+// voicePrices equal llmtest.CatalogueVoicePrices.
 var voicePrices = wire.RealtimePrices{TextIn: 4_000_000, TextCached: 1_000_000, TextOut: 16_000_000,
 	AudioIn: 32_000_000, AudioCached: 2_000_000, AudioOut: 64_000_000}
 
@@ -144,10 +145,11 @@ const (
 	appendOnce = `{"type":"input_audio_buffer.append","audio":"AAAA"}`
 )
 
-// Prices of the fake's answers: 6 text_in, 4 text_cached, 3 text_out; with sound also 20 audio_in and 5 audio_out.
+// Prices of the fake's answers: 6 text_in, 4 text_cached, 3 text_out; with sound also 12 audio_in, 8 audio_cached and
+// 5 audio_out.
 const (
 	textTurn  = 6*4 + 4*1 + 3*16
-	audioTurn = textTurn + 20*32 + 5*64
+	audioTurn = textTurn + 12*32 + 8*2 + 5*64
 )
 
 var talkLimits = Limits{KeyCheck: 20 * time.Millisecond}
@@ -185,7 +187,7 @@ func TestConversation_Speech(t *testing.T) {
 		t.Errorf("got %v", types)
 	}
 	row, charged, _ := w.purse.last()
-	if charged != audioTurn || row.AudioIn != 20 || row.AudioOut != 5 {
+	if charged != audioTurn || row.AudioIn != 12 || row.AudioCached != 8 || row.AudioOut != 5 {
 		t.Errorf("charged %v for %+v", charged, row)
 	}
 	// An app that turns detection off commits and asks itself.
