@@ -37,8 +37,11 @@ func WriteCatalogue(dir, providerURL string, models ...string) (path string, err
 // CatalogueVoicePrices are the prices of all models that AddVoices adds.
 var CatalogueVoicePrices = VoicePrices{TextIn: 4, TextCached: 1, TextOut: 16, AudioIn: 32, AudioCached: 2, AudioOut: 64}
 
-// VoiceContext and VoiceOutput are the limits, in tokens, of the models that AddVoices adds.
-const VoiceContext, VoiceOutput = 2000, 500
+// Limits of the models that AddVoices adds, in tokens.
+const (
+	VoiceContext = 2000
+	VoiceOutput  = 500
+)
 
 // AddVoices adds models for realtime sessions, prefixed with v-, to a catalogue written by WriteCatalogue.
 func AddVoices(path string, models ...string) error {

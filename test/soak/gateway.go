@@ -71,6 +71,9 @@ func (w *testbed) offerModels() (env []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := llmtest.AddVoices(catalogue, slices.Concat(honestVoices, dishonestVoices)...); err != nil {
+		return nil, err
+	}
 	keys := filepath.Join(dir, "keys.yaml")
 	text, err := os.ReadFile(catalogue)
 	if err != nil {
@@ -201,6 +204,30 @@ func (a *modelApp) compareViews(s *soak) {
 	}
 }
 
+// entry is a call or turn in the provider's records, with its price in micro-USD.
+type entry struct {
+	id   string
+	bill int64
+}
+
+// bookmark is a place in the provider's records.
+type bookmark struct{ calls, answers int }
+
+func (w *testbed) bookmark() bookmark {
+	return bookmark{w.provider.Len(), len(w.provider.Answers())}
+}
+
+// entries returns the provider's records since from.
+func (w *testbed) entries(from bookmark) (all []entry) {
+	for _, c := range w.provider.Since(from.calls) {
+		all = append(all, entry{callID(c), c.Bill(llmtest.CataloguePrices)})
+	}
+	for _, answer := range w.provider.AnswersSince(from.answers) {
+		all = append(all, entry{answer.Said, answer.Bill(llmtest.CatalogueVoicePrices)})
+	}
+	return all
+}
+
 // compareBook compares the provider's records with the charges. The provider's bill for answers that reached their
 // app must have been charged exactly. The rest of the bill is listed by the reason for not charging it.
 func (s *soak) compareBook() {
@@ -212,25 +239,25 @@ func (s *soak) compareBook() {
 		}
 	}
 	billed := map[string]int64{}
-	for _, c := range s.provider.Book() {
-		id := callID(c)
-		if strings.HasPrefix(id, greedyProject) {
+	for _, e := range s.entries(bookmark{}) {
+		if strings.HasPrefix(e.id, greedyProject) {
 			continue
 		}
-		end := known[id]
+		end := known[e.id]
 		if end == "" {
-			s.results.report("the provider received a call twice, or one that no app made: %q", id)
+			s.results.report("the provider received a call twice, or one that no app made: %q", e.id)
 		}
-		delete(known, id)
-		billed[end] += c.Bill(llmtest.CataloguePrices)
+		delete(known, e.id)
+		billed[end] += e.bill
 		calls[end]++
 	}
-	for _, end := range slices.Sorted(maps.Keys(billed)) {
-		s.results.note("calls "+end,
-			fmt.Sprintf("%d; billed %d, charged %d micro-USD", calls[end], billed[end], charged[end]))
+	for _, end := range slices.Sorted(maps.Keys(charged)) {
+		s.results.note(end, fmt.Sprintf("%d; billed %d, charged %d micro-USD", calls[end], billed[end], charged[end]))
 	}
-	if billed[answered] != charged[answered] || billed[answered] == 0 {
-		s.results.report("the provider bills %d micro-USD for answers that apps received, charged: %d", billed[answered],
-			charged[answered])
+	for _, kind := range []*modelCall{{}, {talk: &conversation{}}} {
+		end := kind.kind() + answered
+		if billed[end] != charged[end] || billed[end] == 0 {
+			s.results.report("the provider bills %d micro-USD for %s, charged: %d", billed[end], end, charged[end])
+		}
 	}
 }

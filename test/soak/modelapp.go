@@ -62,7 +62,7 @@ const (
 // refusals lists the refusals that a failing provider may cause. A model with wrong usage reports is no longer
 // offered.
 var refusals = []string{brokeOff, "provider_busy", "provider_unavailable", "provider_error", "provider_refused",
-	"own_key_refused", "model_not_found"}
+	"own_key_refused", "model_not_found", "invalid_value"}
 
 // How calls can end.
 const (
@@ -74,36 +74,15 @@ const (
 	uncounted    = "not counted in time"
 )
 
-// maxInput is the maximum cost of a call's input in micro-USD.
-const maxInput = 5000
-
-// modelCall is one call to a model.
-type modelCall struct {
-	id, api, model  string
-	streamed, tools bool
-	leaves          bool // its app disconnects once the provider has received the call
-	output          int  // maximum number of output tokens
-	outcome         string
-}
-
-func (c *modelCall) honest() bool {
-	return c.model == llmtest.Reasons || slices.Contains(honest, c.model)
-}
-
-// least returns the least that the account pays for a call without a receipt. This is nothing, except if the app has
-// disconnected although the provider was working: then it is the whole hold, which covers at least the whole output.
-func (c *modelCall) least() int64 {
-	if c.outcome == left && (c.model == llmtest.Hangs || c.model == llmtest.HangsInside) {
-		return llmtest.CataloguePrices.Out * int64(c.output)
-	}
-	return 0
-}
-
 // work makes calls until ctx ends.
 func (a *modelApp) work(ctx context.Context) {
 	for ctx.Err() == nil {
 		a.gateway.calling.RLock()
-		a.callAndCompare()
+		if a.rng.IntN(4) == 0 {
+			a.converse()
+		} else {
+			a.callAndCompare()
+		}
 		a.gateway.calling.RUnlock()
 		pause(ctx, time.Duration(50+a.rng.IntN(400))*time.Millisecond)
 	}
@@ -144,6 +123,11 @@ func (a *modelApp) callAndCompare() {
 		again.id = fmt.Sprintf("%s/%d", a.project, a.n)
 		a.makeCalls([]*modelCall{&again})
 	}
+	a.raiseReachedCap(calls)
+}
+
+// raiseReachedCap raises the cap if it refused one of the calls.
+func (a *modelApp) raiseReachedCap(calls []*modelCall) {
 	if slices.ContainsFunc(calls, (*modelCall).capped) {
 		if err := a.raiseCap(); err != nil && !a.activeFaults.explains(noBackend, time.Now().Add(-longest)) {
 			a.results.report("%s: raise the cap: %v", a.name, err)
@@ -151,15 +135,12 @@ func (a *modelApp) callAndCompare() {
 	}
 }
 
-// capped reports whether a cap refused the call.
-func (c *modelCall) capped() bool { return c.outcome == capReached || c.outcome == capHeld }
-
 // makeCalls makes calls concurrently and compares their cost.
 func (a *modelApp) makeCalls(calls []*modelCall) {
-	since, kills, from := time.Now(), a.backend.kills.Load(), a.provider.Len()
+	since, kills, from := time.Now(), a.backend.kills.Load(), a.bookmark()
 	var all sync.WaitGroup
 	for _, c := range calls {
-		all.Go(func() { c.outcome = a.call(c, from) })
+		all.Go(func() { c.outcome = a.call(c, from, kills) })
 	}
 	all.Wait()
 	for _, c := range calls {
@@ -183,13 +164,13 @@ func (a *modelApp) makeCalls(calls []*modelCall) {
 		a.results.report("%s: the usage within %s: %v", a.name, recovery, err)
 		for _, c := range calls { // report each call, because no other place records it
 			a.results.report("one of these is %+v", *c)
-			a.ends[c.id] = uncounted
+			a.ends[c.id] = c.kind() + uncounted
 		}
-		a.charged[uncounted] += now.Totals.MicroUSD - a.seen.MicroUSD
+		a.charged[calls[0].kind()+uncounted] += now.Totals.MicroUSD - a.seen.MicroUSD
 		a.seen = now.Totals
 		return
 	}
-	a.account(calls, now, counted, a.provider.Since(from))
+	a.account(calls, now, counted, a.entries(from))
 }
 
 // counted waits until the usage includes n more calls than before, or the process that received them is dead.
@@ -208,15 +189,15 @@ func (a *modelApp) counted(n int, kills int64) (now backendapi.GatewayUsage, cou
 
 // account compares the cost of calls in the usage with the provider's records. counted is the number of calls that
 // the usage includes. A kill interrupted the others, which cost nothing.
-func (a *modelApp) account(calls []*modelCall, now backendapi.GatewayUsage, counted int, book []llmtest.Call) {
+func (a *modelApp) account(calls []*modelCall, now backendapi.GatewayUsage, counted int, book []entry) {
 	charged, guessed := now.Totals.MicroUSD-a.seen.MicroUSD, now.Totals.Estimated > a.seen.Estimated
 	a.seen = now.Totals
 	end, possible, most := answered, []int64{0}, int64(0)
 	for _, c := range calls {
 		var bill int64
 		for _, entry := range book {
-			if callID(entry) == c.id {
-				bill = entry.Bill(llmtest.CataloguePrices)
+			if entry.id == c.id {
+				bill = entry.bill
 			}
 		}
 		may := []int64{bill}
@@ -232,9 +213,9 @@ func (a *modelApp) account(calls []*modelCall, now backendapi.GatewayUsage, coun
 				sums = append(sums, sum+amount)
 			}
 		}
-		possible, most = sums, most+llmtest.CataloguePrices.Out*int64(c.output)+maxInput
+		possible, most = sums, most+c.most()
 	}
-	wrong, honest := !slices.Contains(possible, charged), calls[0].honest() // concurrent calls use the same model
+	wrong, honest := !slices.Contains(possible, charged), calls[0].honest() // concurrent calls are all honest
 	switch {
 	case a.ownKey:
 		end, wrong = ofOwnKey, charged != 0
@@ -245,6 +226,7 @@ func (a *modelApp) account(calls []*modelCall, now backendapi.GatewayUsage, coun
 	case counted < len(calls):
 		end = cut
 	}
+	end = calls[0].kind() + end
 	for _, c := range calls {
 		a.ends[c.id] = end
 		if wrong {
@@ -259,61 +241,30 @@ func (a *modelApp) account(calls []*modelCall, now backendapi.GatewayUsage, coun
 	}
 }
 
-// callID returns the id of a call in the provider's records, which is the text that the app sent.
-func callID(c llmtest.Call) string {
-	said, _ := c.Body["messages"].([]any)
-	if len(said) == 0 {
-		said, _ = c.Body["input"].([]any)
-	}
-	if len(said) == 0 {
-		return ""
-	}
-	message, _ := said[0].(map[string]any)
-	return text(message, "content")
-}
-
-// body returns the request body of a call.
-func (c *modelCall) body() []byte {
-	said := []any{map[string]any{"role": "user", "content": c.id}}
-	schema := map[string]any{"type": "object"}
-	tool := map[string]any{"name": "weather", "input_schema": schema}
-	body := map[string]any{"model": "msg-" + c.model, "messages": said, "max_tokens": c.output, "stream": c.streamed}
-	switch c.api {
-	case "chat":
-		tool = map[string]any{"type": "function", "function": map[string]any{"name": "weather", "parameters": schema}}
-		body["model"] = c.model
-	case "responses":
-		tool = map[string]any{"type": "function", "name": "weather", "parameters": schema, "strict": false}
-		body = map[string]any{"model": "resp-" + c.model, "input": said, "max_output_tokens": c.output, "stream": c.streamed}
-	}
-	if c.tools {
-		body["tools"] = []any{tool}
-	}
-	data, _ := json.Marshal(body)
-	return data
-}
-
 // lastEvents maps interfaces to the final events of complete streams.
 var lastEvents = map[string]string{
 	"chat": "data: [DONE]", "responses": "response.completed", "messages": "message_stop",
 }
 
-// call makes a call. from is the number of the provider's records before the call.
-func (a *modelApp) call(c *modelCall, from int) (outcome string) {
+// call makes a call. from and kills are the state of the provider's records and of the backend before the call.
+func (a *modelApp) call(c *modelCall, from bookmark, kills int64) (outcome string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	if c.leaves {
 		var leaving sync.WaitGroup
 		defer leaving.Wait()
 		leaving.Go(func() {
 			eventually(callTimeout, func() bool {
-				return ctx.Err() != nil || slices.ContainsFunc(a.provider.Since(from), func(e llmtest.Call) bool {
-					return callID(e) == c.id
+				return ctx.Err() != nil || slices.ContainsFunc(a.entries(from), func(e entry) bool {
+					return e.id == c.id
 				})
 			})
 			cancel()
 		})
 	}
 	defer cancel()
+	if c.talk != nil {
+		return c.talk.turn(ctx, c, kills)
+	}
 	return a.send(ctx, c)
 }
 

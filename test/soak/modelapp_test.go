@@ -13,8 +13,6 @@ import (
 // faults.
 func TestAccount_ComparesWithTheBook(t *testing.T) {
 	const bill = 10*2 + 3*10
-	entry := llmtest.Call{Path: "/v1/messages", In: 10, Out: 3, Body: map[string]any{
-		"messages": []any{map[string]any{"role": "user", "content": "call"}}}}
 	for name, c := range map[string]struct {
 		model, outcome     string
 		ownKey             bool
@@ -44,9 +42,26 @@ func TestAccount_ComparesWithTheBook(t *testing.T) {
 		a.seen.MicroUSD = 500
 		now := backendapi.GatewayUsage{Totals: backendapi.GatewaySums{MicroUSD: 500 + c.charged, Estimated: c.estimated}}
 		call := &modelCall{id: "call", api: "messages", model: c.model, output: 9, outcome: c.outcome}
-		a.account([]*modelCall{call}, now, c.counted, []llmtest.Call{entry})
-		if _, _, n := a.results.sum(); n != c.findings || a.ends["call"] != c.end || a.charged[c.end] != c.charged {
+		a.account([]*modelCall{call}, now, c.counted, []entry{{"call", bill}})
+		if _, _, n := a.results.sum(); n != c.findings || a.ends["call"] != call.kind()+c.end ||
+			a.charged[call.kind()+c.end] != c.charged {
 			t.Errorf("%s: got %d findings, ends %v, charges %v, want those in the table", name, n, a.ends, a.charged)
+		}
+	}
+}
+
+// A turn without a receipt costs at most its hold, and the whole hold if its app has left.
+func TestAccount_ComparesTurns(t *testing.T) {
+	longest := llmtest.CatalogueVoicePrices.AudioOut * llmtest.VoiceOutput
+	for charged, findings := range map[int64]int{maxTurn: 0, maxTurn + 1: 1, longest: 0, longest - 1: 1} {
+		a := &modelApp{soak: &soak{testbed: &testbed{results: newResults()}}, ends: map[string]string{},
+			charged: map[string]int64{}}
+		talk := &conversation{app: a, model: llmtest.Hangs}
+		call := &modelCall{id: "turn", api: "realtime", model: talk.model, talk: talk, outcome: left}
+		a.account([]*modelCall{call}, backendapi.GatewayUsage{Totals: backendapi.GatewaySums{MicroUSD: charged,
+			Estimated: 1}}, 1, []entry{{"turn", 92}})
+		if _, _, n := a.results.sum(); n != findings || a.ends["turn"] != "turns "+falseReceipt {
+			t.Errorf("charged %d: got %d findings, ends %v, want %d", charged, n, a.ends, findings)
 		}
 	}
 }
