@@ -51,6 +51,24 @@ if end.reason == "closed":
     raise SystemExit(0)
 glasses.log("com.example.ended", {"reason": end.reason, "mode": end.mode})
 glasses.run()
+`,
+	"talk.kt": `
+import service.AssistantTool
+import service.Settings
+import service.connect
+
+fun main() {
+    val glasses = connect(Settings("talk", "1", release = false))
+    glasses.on("battery") { glasses.stopConversing() }
+    val addItem = AssistantTool("add_item", "Adds an item.") {
+        glasses.sleep(200)
+        mapOf("added" to it["item"])
+    }
+    val end = glasses.converse("Be brief.", listOf(addItem), onSaid = { glasses.log("com.example.said", mapOf("text" to it)) })
+    if (end.reason == "closed") return
+    glasses.log("com.example.ended", mapOf("reason" to end.reason, "mode" to end.mode))
+    glasses.run()
+}
 `}
 
 // speechWAV is sound like speech, ms long, and silence after it.
@@ -83,7 +101,7 @@ func TestConversation_WithScript(t *testing.T) {
 	needAgent(t)
 	a := startAgent(w, "modern", false)
 	defer func() { a.t = t }()
-	for _, language := range []string{"typescript", "python"} {
+	for _, language := range []string{"typescript", "python", "kotlin"} {
 		t.Run(language, func(t *testing.T) {
 			a.t = t
 			dir := exampleInto(t, a, language, "assistant")
@@ -97,12 +115,10 @@ func TestConversation_WithScript(t *testing.T) {
 // talkingApp writes the app of a language to dir and returns its command.
 func talkingApp(t *testing.T, dir, language string) []string {
 	t.Helper()
-	app := []string{nodeTool(t, "node/bin/node"), filepath.Join(dir, "talk.ts")}
-	if language == "python" {
-		app = []string{program(t, "python3"), "-B", filepath.Join(dir, "talk.py")}
+	for name, text := range talkingApps {
+		writeInto(t, filepath.Join(dir, name), text)
 	}
-	writeInto(t, app[len(app)-1], talkingApps[filepath.Base(app[len(app)-1])])
-	return app
+	return appCommand(t, dir, language, "talk")
 }
 
 // writeSpeech writes a recording of 700 ms of speech with its transcript to dir, and returns its path.
@@ -149,7 +165,7 @@ func TestConversation_LongAnswer(t *testing.T) {
 	needAgent(t)
 	a := startAgent(w, "modern", false)
 	defer func() { a.t = t }()
-	for _, language := range []string{"typescript", "python"} {
+	for _, language := range []string{"typescript", "python", "kotlin"} {
 		t.Run(language, func(t *testing.T) {
 			a.t = t
 			dir := exampleInto(t, a, language, "assistant")
@@ -193,7 +209,7 @@ func TestConversation_Survives(t *testing.T) {
 	needAgent(t)
 	a := startAgent(w, "modern", false)
 	defer func() { a.t = t }()
-	for _, language := range []string{"typescript", "python"} {
+	for _, language := range []string{"typescript", "python", "kotlin"} {
 		t.Run(language, func(t *testing.T) {
 			a.t = t
 			dir := exampleInto(t, a, language, "assistant")

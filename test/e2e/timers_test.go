@@ -102,21 +102,26 @@ func TestTimerExample_InEachLanguage(t *testing.T) {
 // exampleApp returns the command that starts an example of getCodeExample.
 func exampleApp(t *testing.T, a *agent, language, topic string) []string {
 	t.Helper()
-	dir := exampleInto(t, a, language, topic)
-	switch language {
-	case "typescript":
-		return []string{nodeTool(t, "node/bin/node"), filepath.Join(dir, topic+".ts")}
-	case "python":
-		return []string{program(t, "python3"), "-B", filepath.Join(dir, topic+".py")}
-	}
-	return []string{program(t, "java"), "-XX:TieredStopAtLevel=1", "-jar", kotlinJar(t, dir, topic)}
+	return appCommand(t, exampleInto(t, a, language, topic), language, topic)
 }
 
-// kotlinJar compiles an example. An optimizing Java compiler would double the time without any benefit.
-func kotlinJar(t *testing.T, dir, topic string) string {
+// appCommand returns the command that starts the app called name in dir.
+func appCommand(t *testing.T, dir, language, name string) []string {
+	t.Helper()
+	switch language {
+	case "typescript":
+		return []string{nodeTool(t, "node/bin/node"), filepath.Join(dir, name+".ts")}
+	case "python":
+		return []string{program(t, "python3"), "-B", filepath.Join(dir, name+".py")}
+	}
+	return []string{program(t, "java"), "-XX:TieredStopAtLevel=1", "-jar", kotlinJar(t, dir, name)}
+}
+
+// kotlinJar compiles the app called name. An optimizing Java compiler would double the time without any benefit.
+func kotlinJar(t *testing.T, dir, name string) string {
 	t.Helper()
 	jar := filepath.Join(dir, "app.jar")
-	compile := exec.Command(program(t, "kotlinc"), topic+".kt", "service/Glasses.kt", "-include-runtime", "-d", jar)
+	compile := exec.Command(program(t, "kotlinc"), name+".kt", "service/Glasses.kt", "-include-runtime", "-d", jar)
 	compile.Dir = dir
 	compile.Env = append(os.Environ(), "JAVA_OPTS=-Xmx512M -XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 	if out, err := compile.CombinedOutput(); err != nil {

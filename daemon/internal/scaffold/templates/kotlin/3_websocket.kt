@@ -39,8 +39,11 @@ private fun line(input: DataInputStream): String {
     throw IOException("the endpoint does not speak HTTP")
 }
 
-/** A client of RFC 6455: messages of one connection. It needs only sockets, so that it runs on a JVM and on Android. */
-private class WebSocket(uri: URI) {
+/**
+ * A client of RFC 6455: messages of one connection. It needs only sockets, so that it runs on a JVM and on Android.
+ * headers are further lines of the request, each ending in CRLF.
+ */
+private class WebSocket(uri: URI, headers: String = "") {
     @Volatile var closeCode = 1006
     @Volatile var closeReason = ""
     private val random = SecureRandom()
@@ -53,7 +56,7 @@ private class WebSocket(uri: URI) {
         try {
             input = DataInputStream(socket.getInputStream().buffered())
             output = socket.getOutputStream()
-            handshake(uri)
+            handshake(uri, headers)
             socket.soTimeout = QUIET_MS
         } catch (e: Exception) {
             socket.close()
@@ -61,12 +64,12 @@ private class WebSocket(uri: URI) {
         }
     }
 
-    private fun handshake(uri: URI) {
+    private fun handshake(uri: URI, headers: String) {
         val key = Base64.getEncoder().encodeToString(ByteArray(16).also { random.nextBytes(it) })
         val path = (uri.rawPath ?: "").ifEmpty { "/" } + if (uri.rawQuery != null) "?" + uri.rawQuery else ""
         output.write(("GET $path HTTP/1.1\r\nHost: ${uri.host}:${portOf(uri)}\r\n" +
             "Upgrade: websocket\r\nConnection: Upgrade\r\n" +
-            "Sec-WebSocket-Key: $key\r\nSec-WebSocket-Version: 13\r\n\r\n").toByteArray())
+            "Sec-WebSocket-Key: $key\r\nSec-WebSocket-Version: 13\r\n$headers\r\n").toByteArray())
         output.flush()
         val status = line(input)
         var accepted = ""
@@ -82,6 +85,10 @@ private class WebSocket(uri: URI) {
     }
 
     fun send(text: String) = send(1, text.toByteArray())
+    //: if assistant
+
+    fun send(data: ByteArray) = send(2, data)
+    //: end
 
     @Synchronized
     private fun send(opcode: Int, data: ByteArray) {

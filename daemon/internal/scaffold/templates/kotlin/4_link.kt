@@ -54,6 +54,19 @@ private class Link(
         id
     }
 
+    //: if assistant
+    /** Sends a binary frame, which is not repeated if the connection is lost. */
+    fun sendBytes(type: String, payload: Map<String, Any?>, data: ByteArray) = synchronized(lock) {
+        val header = encode(type, nextId(), payload).toByteArray()
+        val length = byteArrayOf((header.size shr 8).toByte(), header.size.toByte())
+        try {
+            if (attached) socket?.send(length + header + data)
+        } catch (e: IOException) {
+            // the reader notices
+        }
+    }
+
+    //: end
     /** Answers a barrier of the service. calls is the number of calls to the AI gateway in progress. */
     fun passed(id: String, calls: Int) = synchronized(lock) {
         if (attached) write(encode("barrier", id, mapOf("calls" to calls)))

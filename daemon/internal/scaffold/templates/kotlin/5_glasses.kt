@@ -47,6 +47,8 @@ class Glasses internal constructor(settings: Settings) : Closeable {
     //: if assistant
     private var gateway: Map<String, Any?> = emptyMap() // url and token of the AI gateway, if the session has one
     private var stops = 0 // how often stopAsking was called
+    private var conversation: Conversation? = null
+    private val refusals = HashMap<String, (String) -> Unit>() // by the id of a command that nobody waits for
     //: end
     private val way = Link(target(settings), linkedMapOf("name" to settings.name, "version" to settings.version), { inbox.put(it) }) {
         ended = it
@@ -181,6 +183,51 @@ class Glasses internal constructor(settings: Settings) : Closeable {
     /** Ends every ask in progress, e.g. from a handler: it throws the code cancelled. */
     fun stopAsking() {
         stops++
+    }
+
+    /**
+     * Speaks with the wearer until stopConversing, e.g. from a handler: the model hears the microphone and answers with
+     * sound, which stops when the wearer speaks again. Its tools run here, as for ask. onHeard gets what the wearer
+     * said, onSaid the text of the answer so far. Without a realtime model it uses transcripts, ask and say instead. Use
+     * neither startAudio nor startTranscription meanwhile. It continues by itself after a lost connection, a phone call
+     * or folded glasses, but after a lost connection the model has forgotten what was said. Errors: those of ask.
+     */
+    fun converse(
+        instructions: String = "", tools: List<AssistantTool> = emptyList(), onHeard: (String) -> Unit = {},
+        onSaid: (String) -> Unit = {}
+    ): ConversationEnd {
+        if (conversation != null) throw assistantError("busy", "a conversation is running already")
+        try {
+            return Conversation(conversationHost(), instructions, tools, onHeard, onSaid).also { conversation = it }.run()
+        } finally {
+            conversation = null
+        }
+    }
+
+    /** Ends the conversation: converse returns with the reason stopped. */
+    fun stopConversing() {
+        conversation?.end("stopped")
+    }
+
+    private fun conversationHost() = object : ConversationHost {
+        override val glasses = this@Glasses
+        override val gateway get() = this@Glasses.gateway
+        override val ended get() = this@Glasses.ended
+
+        override fun until(there: () -> Boolean) = this@Glasses.until(there)
+
+        override fun put(conversation: Conversation, event: Map<String, Any?>) =
+            inbox.put(Frame("", "", 0, 0, mapOf("conversation" to conversation, "event" to event), null))
+
+        override fun start(type: String, payload: Map<String, Any?>, refused: (String) -> Unit) =
+            way.send(type, payload) { refusals[it] = refused }
+
+        override fun sendBytes(type: String, payload: Map<String, Any?>, data: ByteArray) =
+            way.sendBytes(type, payload, data)
+
+        override fun answer(barrier: String) = look(Frame("barrier", barrier, 0, 0, emptyMap(), null))
+
+        override fun use(call: Map<String, Any?>, tools: List<AssistantTool>) = this@Glasses.use(call, tools)
     }
 
     private fun checkStop(began: Int) {
@@ -405,6 +452,9 @@ class Glasses internal constructor(settings: Settings) : Closeable {
     private fun until(there: () -> Boolean) {
         while (!there()) {
             if (work()) continue
+            //: if assistant
+            conversation?.waits()
+            //: end
             val frame = inbox.take()
             if (frame.type == "end") {
                 inbox.put(frame) // for the next waiter
@@ -439,9 +489,16 @@ class Glasses internal constructor(settings: Settings) : Closeable {
     private fun look(frame: Frame) {
         //: if assistant
         (frame.payload["call"] as? AssistantCall)?.let { return it.take(frame.payload["part"]) }
+        (frame.payload["conversation"] as? Conversation)?.let { return it.take(objectOf(frame.payload["event"])) }
         //: end
         when (frame.type) {
-            "barrier" -> way.passed(frame.id, calls)
+            "barrier" -> {
+                //: if assistant
+                if (conversation?.catchUp(frame.id) == true) return // the gateway may still react to what it was sent
+                if (conversation?.isAnswering == true) return way.passed(frame.id, calls + 1)
+                //: end
+                way.passed(frame.id, calls)
+            }
             "gateway.token" -> { // not an event: it contains a secret
                 //: if assistant
                 gateway = frame.payload
@@ -450,6 +507,11 @@ class Glasses internal constructor(settings: Settings) : Closeable {
             "result" -> {
                 val timer = timers.remove(frame.id)
                 if (timer != null) tick(timer, frame) else if (results.containsKey(frame.id)) results[frame.id] = frame.payload
+                //: if assistant
+                val refused = refusals.remove(frame.id)
+                val error = objectOf(frame.payload["error"])
+                if (error.isNotEmpty()) refused?.invoke(error["code"].toString())
+                //: end
             }
             "media" -> if (results.containsKey(frame.id) && frame.data != null) media[frame.id] = frame.data
             "welcome" -> {
