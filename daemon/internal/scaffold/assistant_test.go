@@ -303,3 +303,47 @@ func TestAssistant_Stops(t *testing.T) {
 		<-call.gone
 	})
 }
+
+// Without a realtime model an app converses with transcripts. When the wearer speaks again, the answer in progress is
+// dropped.
+func TestAssistant_ConversesWithText(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, start func(env ...string) *app) {
+		app, p, g := startAssistant(t, start)
+		hear := func(id, text string, final bool) {
+			p.send(glasses.TypeTranscript, id, glasses.Transcript{Text: text, Final: final})
+			p.ok(p.expect(glasses.TypeSpeechStop, ""))
+		}
+		p.input("g-1", "talk")
+		p.ok(p.expect(glasses.TypeTranscriptionStart, ""))
+		p.barrier("b-1")
+		hear("g-2", "We need", false)
+		p.barrier("b-2")
+		hear("g-3", "We need milk", true)
+		p.expect("com.example.heard", `{"text":"We need milk"}`)
+		call := g.next()
+		call.text("So")
+		p.expect("com.example.said", `{"text":"So"}`)
+		p.barrierDuring(1, "b-3")
+
+		hear("g-4", "No", false)
+		<-call.gone
+		p.barrier("b-4")
+		hear("g-5", "No, bread", true)
+		p.expect("com.example.heard", `{"text":"No, bread"}`)
+		call = g.next()
+		if m := call.body.Messages; len(m) != 2 || m[0].Content != "Be brief." || m[1].Content != "No, bread" {
+			t.Errorf("got %s, want only the instructions and the last text", call.raw)
+		}
+		call.text("Bread it is.")
+		p.expect("com.example.said", `{"text":"Bread it is."}`)
+		call.end()
+		p.ok(p.expect(glasses.TypeSpeechSay, `{"text":"Bread it is."}`))
+		p.barrier("b-5")
+
+		p.send(glasses.TypeBattery, "g-6", glasses.Battery{Level: 4})
+		p.ok(p.expect(glasses.TypeTranscriptionStop, ""))
+		p.expect("com.example.ended", `{"mode":"text","reason":"stopped"}`)
+		p.leave(app)
+	})
+}

@@ -54,6 +54,10 @@ func newGateway(t *testing.T) *gateway {
 }
 
 func (g *gateway) serve(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/v1/realtime" { // there is no realtime model
+		http.NotFound(w, r)
+		return
+	}
 	data, err := io.ReadAll(r.Body)
 	call := &gatewayCall{t: g.t, token: r.Header.Get("Authorization"), raw: string(data), w: w, gone: r.Context().Done(),
 		ended: make(chan bool)}

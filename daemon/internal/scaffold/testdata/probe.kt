@@ -59,6 +59,14 @@ fun handle(glasses: Glasses, event: Event) {
             val messages = glasses.ask("Hello").messages
             tell(glasses, glasses.ask(messages + mapOf("role" to "user", "content" to "Bye")))
         }
+        "talk" -> {
+            glasses.on("battery") { glasses.stopConversing() }
+            val end = glasses.converse(
+                "Be brief.", onHeard = { glasses.log("com.example.heard", mapOf("text" to it)) },
+                onSaid = { glasses.log("com.example.said", mapOf("text" to it)) }
+            )
+            glasses.log("com.example.ended", mapOf("reason" to end.reason, "mode" to end.mode))
+        }
         "connection" -> glasses.on("connection") { glasses.log("com.example.connection", it.payload + mapOf("at" to it.at)) }
         "never" -> glasses.every(0) {}
         "not json" -> glasses.show(mapOf("type" to "progress", "value" to Double.NaN))

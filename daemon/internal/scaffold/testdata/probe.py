@@ -60,6 +60,12 @@ def handle(glasses, event):
     elif target == "wait":
         after = glasses.next(400)
         glasses.log("com.example.next", {"target": after.payload["target"] if after else "none"})
+    elif target == "talk":
+        glasses.on("battery", lambda e: glasses.stop_conversing())
+        end = glasses.converse(
+            instructions="Be brief.", on_heard=lambda text: glasses.log("com.example.heard", {"text": text}),
+            on_said=lambda text: glasses.log("com.example.said", {"text": text}))
+        glasses.log("com.example.ended", {"reason": end.reason, "mode": end.mode})
     elif target == "connection":
         glasses.on("connection", lambda e: glasses.log("com.example.connection", dict(e.payload, at=e.at)))
     elif target == "never":

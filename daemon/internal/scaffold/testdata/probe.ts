@@ -77,6 +77,16 @@ try {
           tell(glasses, await glasses.ask([...messages, { role: "user", content: "Bye" }]));
           break;
         }
+        case "talk": {
+          glasses.on("battery", () => glasses.stopConversing());
+          const { reason, mode } = await glasses.converse({
+            instructions: "Be brief.",
+            onHeard: (text) => glasses.log("com.example.heard", { text }),
+            onSaid: (text) => glasses.log("com.example.said", { text }),
+          });
+          glasses.log("com.example.ended", { reason, mode });
+          break;
+        }
         case "connection":
           glasses.on("connection", ({ at, payload }) => glasses.log("com.example.connection", { at, ...payload }));
           break;

@@ -71,7 +71,7 @@ class _Conversation:
         offs = [glasses.on("audio.chunk", self._hear), glasses.on("playback", self._played),
                 glasses.on("link", self._lose)]
         if mode == "text":
-            offs.append(glasses.on("transcript", self._answer_text))
+            offs.append(glasses.on("transcript", self._interrupt_text))
         else:
             self._open()
         for kind in ("hinge", "call", "link", "permission", "disabled", "device", "connection"):
@@ -80,7 +80,7 @@ class _Conversation:
             listen()
             while not self._reason:
                 glasses._until(lambda: self._events or self._reason)
-                if self._events:
+                if not self._reason:
                     self._handling = True
                     try:
                         self._handle(self._events.popleft())
@@ -251,6 +251,8 @@ class _Conversation:
                 self.end(_FINAL[event["code"]])
             elif not self._reason:
                 self._open()
+        elif type == "transcript":
+            self._answer_text(event["text"])
         elif type == "session.updated" or type == "error" and event["error"].get("event_id") == "update":
             if self._updates:
                 self._updates.pop(0)()
@@ -402,20 +404,23 @@ class _Conversation:
             self._send({"type": "conversation.item.truncate", "item_id": spoken.item, "content_index": 0,
                         "audio_end_ms": played_ms})
 
-    def _answer_text(self, event: Event) -> None:
-        """Answers a transcript with ask and say."""
+    def _interrupt_text(self, event: Event) -> None:
+        """Stops the answer to what the wearer said before, and keeps a final transcript for answer_text."""
         self._glasses.stop_asking()
         self._try("speech.stop")
-        if not event.payload.get("final"):
-            return
-        text = event.payload["text"]
+        if event.payload.get("final"):
+            self.take({"type": "transcript", "text": event.payload["text"]})
+
+    def _answer_text(self, text: str) -> None:
+        """Answers a transcript with ask and say."""
         if self._on_heard:
             self._on_heard(text)
         try:
             answer = self._glasses.ask(self._messages + [{"role": "user", "content": text}],
                                        system=self._instructions or None, tools=self._tools, on_text=self._on_said)
             self._messages = answer.messages
-            self._try("speech.say", {"text": answer.text[:2000]})
+            if not self._reason:
+                self._try("speech.say", {"text": answer.text[:2000]})
         except GlassesError as e:
             if e is self._glasses._ended:
                 raise
