@@ -177,9 +177,10 @@ func (d *Device) putBeforeMicrophone(body []byte, transcript []glasses.Words) *g
 	if err != nil {
 		return refuse(glasses.CodeBadPayload, err.Error())
 	}
-	if n := len(transcript); n > 0 && transcript[n-1].EndMs > sound.Ms() {
-		return refuse(glasses.CodeBadPayload, fmt.Sprintf("the transcript ends at %d ms, but the sound at %d ms",
-			transcript[n-1].EndMs, sound.Ms()))
+	// Speech recognisers often report an end that is slightly late.
+	if n := len(transcript); n > 0 && transcript[n-1].EndMs > sound.Ms()+1000 {
+		return refuse(glasses.CodeBadPayload, fmt.Sprintf("the transcript ends at %d ms, over a second after the sound, "+
+			"which ends at %d ms", transcript[n-1].EndMs, sound.Ms()))
 	}
 	d.sound, d.transcript = sound, transcript
 	if s := d.running(glasses.StreamAudio); s != nil {

@@ -106,9 +106,9 @@ func actions() []Kind {
 			Tool: "injectSensor", Argument: "cameraFile", Example: `{"camera": "milk.png"}`,
 			rules: strictjson.Rules{"": {Form: "the path of a picture"}}},
 		{Name: "microphone", What: "The microphone hears this sound (WAV) from now on; an empty path means its own " +
-			"sound. A WebVTT file of the same name (.vtt) tells what is said in it.",
-			Tool: "injectSensor", Argument: "microphoneFile", Example: `{"microphone": "hello.wav"}`,
-			rules: strictjson.Rules{"": {Form: "the path of a WAV file"}}},
+			"sound. A WebVTT file of the same name (.vtt) tells what is said in it; alone, it sounds like speech.",
+			Tool: "injectSensor", Argument: "microphoneFile", Example: `{"microphone": "hello.vtt"}`,
+			rules: strictjson.Rules{"": {Form: "the path of a WAV or WebVTT file"}}},
 		{Name: "advance", What: "Milliseconds pass. On a session in real time the step waits that long.",
 			Tool: "advanceTime", Argument: "ms", Example: `{"advance": 1000}`,
 			rules: strictjson.Rules{"": integers("", 0, MaxAdvance)}},

@@ -260,11 +260,11 @@ func (x *run) stimulate(ctx context.Context, typ string, payload any, file strin
 			return fmt.Errorf("read the step's file: %w", err)
 		}
 		if !isMedia(typ, media) {
-			return fmt.Errorf("read the step's file: %s must be a PNG or JPEG picture, or a WAV sound, as the step requires",
-				filepath.Base(file))
+			return fmt.Errorf("read the step's file: %s must be a PNG or JPEG picture, or a WAV or WebVTT file, as the step "+
+				"requires", filepath.Base(file))
 		}
 		if typ == glasses.SimMicrophone {
-			if payload, err = session.Transcript(ctx, x.req.Files, file); err != nil {
+			if media, payload, err = session.Microphone(ctx, x.req.Files, file, media); err != nil {
 				return fmt.Errorf("read what is said in the step's sound: %w", err)
 			}
 		}
@@ -288,7 +288,7 @@ func (x *run) stimulate(ctx context.Context, typ string, payload any, file strin
 // machine.
 func isMedia(typ string, data []byte) bool {
 	if typ == glasses.SimMicrophone {
-		return len(data) > 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WAVE"
+		return session.IsWAV(data) || session.IsWebVTT(data)
 	}
 	return bytes.HasPrefix(data, []byte("\x89PNG\r\n\x1a\n")) || bytes.HasPrefix(data, []byte("\xff\xd8\xff"))
 }

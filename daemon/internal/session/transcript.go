@@ -1,7 +1,9 @@
 package session
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"html"
@@ -13,27 +15,99 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/media"
 )
 
 // maxTranscriptFile limits a WebVTT file, in bytes.
 const maxTranscriptFile = 64 << 10
 
-// Transcript returns the payload of sim.microphone for a sound file. It reads the transcript from the WebVTT file beside
-// the sound: order.vtt for order.wav. Without that file, the payload has no transcript.
-func Transcript(ctx context.Context, files clientio.Files, sound string) (*glasses.Microphone, error) {
-	path := strings.TrimSuffix(sound, filepath.Ext(sound)) + ".vtt"
-	data, err := files.Read(ctx, path, maxTranscriptFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return &glasses.Microphone{}, nil
+// Microphone returns what the microphone hears for the file at path with the content data: a WAV, and the payload of
+// sim.microphone. A WAV has its transcript in the WebVTT file beside it (order.vtt for order.wav), or none. Without a
+// WAV, a WebVTT file sounds as if somebody spoke during its texts.
+func Microphone(
+	ctx context.Context, files clientio.Files, path string, data []byte,
+) (wav []byte, heard *glasses.Microphone, err error) {
+	text, wav := data, data
+	if !IsWebVTT(data) {
+		path = strings.TrimSuffix(path, filepath.Ext(path)) + ".vtt"
+		text, err = files.Read(ctx, path, maxTranscriptFile)
+		if errors.Is(err, fs.ErrNotExist) {
+			return wav, &glasses.Microphone{}, nil
+		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	words, err := parseWebVTT(string(data))
+	cues, err := parseWebVTT(string(text))
+	if err == nil && IsWebVTT(data) {
+		wav, err = speech(cues)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+		return nil, nil, fmt.Errorf("read %s: %w", path, err)
 	}
-	return &glasses.Microphone{Transcript: words}, nil
+	return wav, &glasses.Microphone{Transcript: wordsOf(cues)}, nil
+}
+
+// IsWAV reports whether data begins like a WAV file.
+func IsWAV(data []byte) bool {
+	return len(data) > 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WAVE"
+}
+
+const byteOrderMark = "\uFEFF"
+
+// IsWebVTT reports whether data begins like a WebVTT file.
+func IsWebVTT(data []byte) bool {
+	return bytes.HasPrefix(bytes.TrimPrefix(data, []byte(byteOrderMark)), []byte("WEBVTT"))
+}
+
+// cue is a text in a WebVTT file.
+type cue struct {
+	text       string
+	begin, end int64 // in milliseconds
+}
+
+// wordsOf returns what is said. Texts that end at the same time belong together.
+func wordsOf(cues []cue) (all []glasses.Words) {
+	for _, c := range cues {
+		if n := len(all); n > 0 && all[n-1].EndMs == c.end {
+			all[n-1].Text += " " + c.text
+			continue
+		}
+		all = append(all, glasses.Words{Text: c.text, EndMs: c.end})
+	}
+	return all
+}
+
+const (
+	maxSpeechMs = 2 * 60 * 1000
+	speechRate  = 8000
+	speechHz    = 300
+)
+
+// speech returns a WAV with a tone during each cue. It is loud enough for scripts to detect a turn.
+func speech(cues []cue) ([]byte, error) {
+	if len(cues) == 0 {
+		return nil, errors.New("the file contains no text that is said")
+	}
+	var pcm []byte // one byte per sample; 128 is silence
+	for _, c := range cues {
+		if c.begin > c.end || c.end > maxSpeechMs {
+			return nil, fmt.Errorf("the text %.40q must end after it begins, and within 2 minutes", c.text)
+		}
+		if more := int(c.end*speechRate/1000) - len(pcm); more > 0 {
+			pcm = append(pcm, bytes.Repeat([]byte{128}, more)...)
+		}
+		for i := c.begin * speechRate / 1000; i < c.end*speechRate/1000; i++ {
+			pcm[i] = byte(128 + 3*int(media.Tone(i, speechRate, speechHz))>>8) //nolint:gosec // 93 to 163
+		}
+	}
+	wav := []byte("RIFF\x00\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00")
+	binary.LittleEndian.PutUint32(wav[4:], uint32(36+len(pcm)))   //nolint:gosec // at most maxSpeechMs
+	wav = binary.LittleEndian.AppendUint32(wav, speechRate)       // samples a second
+	wav = binary.LittleEndian.AppendUint32(wav, speechRate)       // bytes a second
+	wav = append(wav, 1, 0, 8, 0, 'd', 'a', 't', 'a')             // bytes and bits of a sample
+	wav = binary.LittleEndian.AppendUint32(wav, uint32(len(pcm))) //nolint:gosec // at most maxSpeechMs
+	return append(wav, pcm...), nil
 }
 
 var (
@@ -42,10 +116,10 @@ var (
 	cueTag   = regexp.MustCompile(`<[^>]*>`)
 )
 
-// parseWebVTT returns the texts of a WebVTT file (https://www.w3.org/TR/webvtt1/) and when each ends. It ignores
-// styles, regions, comments and settings.
-func parseWebVTT(file string) ([]glasses.Words, error) {
-	file = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(file, "\uFEFF"))
+// parseWebVTT returns the texts of a WebVTT file (https://www.w3.org/TR/webvtt1/). It ignores styles, regions, comments
+// and settings.
+func parseWebVTT(file string) ([]cue, error) {
+	file = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(file, byteOrderMark))
 	blocks := strings.Split(file, "\n\n")
 	if name, _, _ := strings.Cut(blocks[0], "\n"); name != "WEBVTT" && !strings.HasPrefix(name, "WEBVTT ") &&
 		!strings.HasPrefix(name, "WEBVTT\t") {
@@ -54,7 +128,7 @@ func parseWebVTT(file string) ([]glasses.Words, error) {
 	if strings.Contains(blocks[0], "-->") {
 		return nil, errors.New("an empty line must follow the line WEBVTT")
 	}
-	var all []glasses.Words
+	var all []cue
 	for _, block := range blocks[1:] {
 		lines := strings.Split(strings.Trim(block, "\n"), "\n")
 		if len(lines) > 1 && !strings.Contains(lines[0], "-->") { // the cue's identifier
@@ -67,13 +141,17 @@ func parseWebVTT(file string) ([]glasses.Words, error) {
 			}
 			continue
 		}
+		begin, err := parseCueTime(times[1])
+		if err != nil {
+			return nil, err
+		}
 		end, err := parseCueTime(times[2])
 		if err != nil {
 			return nil, err
 		}
 		text := html.UnescapeString(cueTag.ReplaceAllString(strings.Join(lines[1:], " "), ""))
 		if words := strings.Fields(text); len(words) > 0 {
-			all = append(all, glasses.Words{Text: strings.Join(words, " "), EndMs: end})
+			all = append(all, cue{strings.Join(words, " "), begin, end})
 		}
 	}
 	return all, nil

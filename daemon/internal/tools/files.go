@@ -12,6 +12,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/clientio"
+	"github.com/service-dev/service/daemon/internal/session"
 	contract "github.com/service-dev/service/internal/clientio"
 	"github.com/service-dev/service/internal/problem"
 )
@@ -27,9 +28,7 @@ var (
 		{"PNG", func(b []byte) bool { return bytes.HasPrefix(b, []byte("\x89PNG\r\n\x1a\n")) }},
 		{"JPEG", func(b []byte) bool { return bytes.HasPrefix(b, []byte("\xff\xd8\xff")) }},
 	}
-	sounds = []fileKind{{"WAV", func(b []byte) bool {
-		return len(b) > 12 && bytes.HasPrefix(b, []byte("RIFF")) && string(b[8:12]) == "WAVE"
-	}}}
+	sounds = []fileKind{{"WAV", session.IsWAV}, {"WebVTT", session.IsWebVTT}}
 )
 
 // pathOf returns an argument as an absolute path. A relative path is resolved against the caller's working directory.

@@ -43,7 +43,7 @@ func (t injectSensor) definition() definition {
 		on("motion", opaque, says("ax (right), ay (forward), az (up; 1000 at rest) in milli-g, gx (positive: looks up), "+
 			"gy (tilts right), gz (turns left) in millidegrees a second.")),
 		on("cameraFile", says("A PNG or JPEG of up to 1 MiB that the camera sees from now on.")),
-		on("microphoneFile", says("A WAV of up to 1 MiB that the microphone hears.")),
+		on("microphoneFile", says("A WAV or WebVTT of up to 1 MiB that the microphone hears.")),
 	)
 }
 
@@ -82,7 +82,7 @@ func (t injectSensor) injections(ctx context.Context, c call, args injectSensorA
 			in := injection{typ: f.typ, payload: struct{}{}, media: data,
 				done: fmt.Sprintf("the %s now uses %s (%d bytes)", f.part, clip(f.path), len(data))}
 			if f.typ == glasses.SimMicrophone {
-				if in.payload, err = transcriptOf(ctx, c.who, f.path); err != nil {
+				if in.media, in.payload, err = microphone(ctx, c.who, f.path, data); err != nil {
 					return nil, err
 				}
 			}
@@ -103,18 +103,20 @@ func (t injectSensor) injections(ctx context.Context, c call, args injectSensorA
 	return list, nil
 }
 
-// transcriptOf returns the payload of sim.microphone for a sound file.
-func transcriptOf(ctx context.Context, who caller.Caller, sound string) (*glasses.Microphone, error) {
-	full, err := pathOf(who, "microphoneFile", sound)
+// microphone returns the sound and the payload of sim.microphone for a file with the content data.
+func microphone(
+	ctx context.Context, who caller.Caller, path string, data []byte,
+) (wav []byte, heard *glasses.Microphone, err error) {
+	full, err := pathOf(who, "microphoneFile", path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	m, err := session.Transcript(ctx, clientio.FilesOf(who), full)
+	wav, heard, err = session.Microphone(ctx, clientio.FilesOf(who), full, data)
 	if err != nil {
-		return nil, fileError(problem.CodeFileUnreadable, err,
-			"Correct the WebVTT file beside the sound, or rename it if it does not belong to the sound.")
+		return nil, nil, fileError(problem.CodeFileUnreadable, err,
+			"Correct the WebVTT file, or rename it if it does not belong to the sound beside it.")
 	}
-	return m, nil
+	return wav, heard, nil
 }
 
 // changeOf returns the injection of a change of state or a motion.
