@@ -62,7 +62,7 @@ func (m *purse) carry(rt *rapid.T, h *modelHold) {
 	if h.state == "expired" {
 		cost = 1234
 	}
-	m.settled(h, cost)
+	m.settled(h, cost, call("failed"))
 }
 
 // values returns the caps, with -1 for no cap.

@@ -3,7 +3,6 @@ package credit_test
 import (
 	"errors"
 	"maps"
-	"slices"
 
 	"pgregory.net/rapid"
 
@@ -58,12 +57,16 @@ func (m *purse) checkBooks(rt *rapid.T) {
 	m.checkUsage(rt)
 }
 
-// checkUsage compares the counted calls with the model's: each call counts once, with its charge.
+// checkUsage compares the counted calls with the model's: each call counts once, with its charge and its tokens of each
+// class.
 func (m *purse) checkUsage(rt *rapid.T) {
-	calls, charged := map[string]int64{}, credit.Amount(0)
+	got, charged := map[string]usageSums{}, credit.Amount(0)
 	err := m.ledger.Usage(m.t.Context(), credit.UsageQuery{AccountID: m.account, To: m.now.AddDate(1, 0, 0)},
 		func(u credit.UsageRow) error {
-			calls[u.Project] += u.Calls
+			sums := got[u.Project+" "+u.Kind]
+			sums.add(usageSums{u.Calls, u.Failed, u.Cancelled, u.Estimated, u.Charged,
+				classes{u.TextIn, u.TextCached, u.TextOut, u.AudioIn, u.AudioCached, u.AudioOut}})
+			got[u.Project+" "+u.Kind] = sums
 			charged += u.Charged
 			return nil
 		})
@@ -74,8 +77,7 @@ func (m *purse) checkUsage(rt *rapid.T) {
 	for _, h := range m.holds {
 		want += h.charged
 	}
-	if !maps.Equal(calls, m.calls) || charged != want {
-		rt.Fatalf("counted %v calls and %s, want %v and %s as in the model; holds %v", calls, charged, m.calls, want,
-			slices.Collect(maps.Keys(m.spent)))
+	if !maps.Equal(got, m.usage) || charged != want {
+		rt.Fatalf("counted %+v and %s, want %+v and %s as in the model", got, charged, m.usage, want)
 	}
 }

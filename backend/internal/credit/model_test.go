@@ -41,6 +41,7 @@ type modelHold struct {
 	day     string
 	state   string
 	charged credit.Amount
+	turn    *turnLimits // nil for a call in text
 }
 
 // purse is a ledger and its model: one account with two projects.
@@ -57,7 +58,7 @@ type purse struct {
 	references       map[string]credit.Amount // negative if the money was taken
 	caps             map[string]credit.Caps
 	spent            map[string]credit.Amount // by project and period
-	calls            map[string]int64         // by project
+	usage            map[string]usageSums     // by project and kind
 	steps            int
 }
 
@@ -67,7 +68,7 @@ func newPurse(t *testing.T, rt *rapid.T, database string, run int) *purse {
 	m := &purse{
 		t: t, database: database, now: time.Date(2030+run%5000, 1, 31, 23, 59, 0, 0, time.UTC),
 		account: fmt.Sprintf("purse %d", run), posted: 2 * credit.USD, references: map[string]credit.Amount{},
-		caps: map[string]credit.Caps{}, spent: map[string]credit.Amount{}, calls: map[string]int64{},
+		caps: map[string]credit.Caps{}, spent: map[string]credit.Amount{}, usage: map[string]usageSums{},
 	}
 	m.open(rt)
 	addPurse(t, m.store, m.account, m.now)
@@ -102,10 +103,10 @@ func (m *purse) actions() map[string]func(*rapid.T) {
 		"hold":   m.hold,
 		"hold 2": m.hold,
 		"settle": func(rt *rapid.T) {
-			m.settle(rt, m.any(rt), credit.Amount(rapid.Int64Range(0, int64(credit.USD)).Draw(rt, "charge")), "ok")
+			m.settle(rt, m.any(rt), credit.Amount(rapid.Int64Range(0, int64(credit.USD)).Draw(rt, "charge")), call("ok"))
 		},
 		"carry":   func(rt *rapid.T) { m.carry(rt, m.any(rt)) },
-		"release": func(rt *rapid.T) { m.settle(rt, m.any(rt), 0, "failed") },
+		"release": func(rt *rapid.T) { m.settle(rt, m.any(rt), 0, call("failed")) },
 		"renew":   m.renew,
 		"sweep":   m.sweep,
 		"add":     func(rt *rapid.T) { m.transfer(rt, 1) },
@@ -123,6 +124,12 @@ func (m *purse) actions() map[string]func(*rapid.T) {
 				credit.Lease + time.Millisecond, -30 * time.Second, time.Hour, 25 * time.Hour}).Draw(rt, "time"))
 		},
 		"two settles": m.race,
+
+		"turn":                func(rt *rapid.T) { m.holdTurn(rt) },
+		"turns":               m.converse,
+		"turn ends":           func(rt *rapid.T) { m.settleTurn(rt, m.anyTurn(rt), "ok", false) },
+		"app leaves a turn":   func(rt *rapid.T) { m.settleTurn(rt, m.anyTurn(rt), "cancelled", false) },
+		"turn has no receipt": func(rt *rapid.T) { m.settleTurn(rt, m.anyTurn(rt), "cancelled", true) },
 	}
 }
 
@@ -176,33 +183,40 @@ func (m *purse) refusal(r credit.HoldRequest) (passing string) {
 }
 
 func (m *purse) hold(rt *rapid.T) {
+	m.holdAmount(rt, credit.Amount(rapid.Int64Range(1, int64(credit.USD)).Draw(rt, "amount")), nil)
+}
+
+// holdAmount returns nil if the hold was refused, as in the model.
+func (m *purse) holdAmount(rt *rapid.T, amount credit.Amount, turn *turnLimits) *modelHold {
 	r := credit.HoldRequest{
-		Account: m.account, Project: rapid.SampledFrom(modelProjects).Draw(rt, "project"),
-		Amount: credit.Amount(rapid.Int64Range(1, int64(credit.USD)).Draw(rt, "amount")),
+		Account: m.account, Project: rapid.SampledFrom(modelProjects).Draw(rt, "project"), Amount: amount,
 	}
 	want := m.refusal(r)
 	h, err := m.ledger.Hold(m.t.Context(), r)
 	if got := kindOfRefusal(err); got != want {
 		rt.Fatalf("hold of %s: got %v, want %q as in the model", r.Amount, err, want)
 	}
-	if err == nil {
-		day, _ := credit.Periods(m.now)
-		m.holds = append(m.holds, &modelHold{Hold: h, day: day, state: "open"})
+	if err != nil {
+		return nil
 	}
+	day, _ := credit.Periods(m.now)
+	held := &modelHold{Hold: h, day: day, state: "open", turn: turn}
+	m.holds = append(m.holds, held)
+	return held
 }
 
-func (m *purse) settle(rt *rapid.T, h *modelHold, charge credit.Amount, outcome string) {
-	got, err := m.ledger.Settle(m.t.Context(), h.ID, charge, call(outcome))
+func (m *purse) settle(rt *rapid.T, h *modelHold, charge credit.Amount, c credit.Call) {
+	got, err := m.ledger.Settle(m.t.Context(), h.ID, charge, c)
 	if err != nil {
 		rt.Fatal(err)
 	}
-	if want := m.settled(h, charge); got != want {
+	if want := m.settled(h, charge, c); got != want {
 		rt.Fatalf("settling a hold that was %s charged %s, want %s as in the model", h.state, got, want)
 	}
 }
 
 // settled returns the charge according to the model.
-func (m *purse) settled(h *modelHold, charge credit.Amount) credit.Amount {
+func (m *purse) settled(h *modelHold, charge credit.Amount, c credit.Call) credit.Amount {
 	switch h.state {
 	case "open":
 		h.state, h.charged = "settled", min(charge, h.Amount)
@@ -217,7 +231,9 @@ func (m *purse) settled(h *modelHold, charge credit.Amount) credit.Amount {
 		return h.charged
 	}
 	m.operator += charge - h.charged
-	m.calls[h.Project]++
+	sums := m.usage[h.Project+" "+c.Kind]
+	sums.add(usageOf(c, h.charged))
+	m.usage[h.Project+" "+c.Kind] = sums
 	return h.charged
 }
 
@@ -247,7 +263,7 @@ func (m *purse) race(rt *rapid.T) {
 	if first != charges[0] && first != charges[1] && (h.state == "open" || h.state == "expired") {
 		rt.Fatalf("two concurrent settlements booked %s, want one of the two charges", first)
 	}
-	if want := m.settled(h, first); one.charged != want {
+	if want := m.settled(h, first, call("ok")); one.charged != want {
 		rt.Fatalf("two concurrent settlements charged %s, want %s as in the model", one.charged, want)
 	}
 }
