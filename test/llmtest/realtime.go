@@ -261,7 +261,10 @@ func (t *talk) answer(most int64) bool {
 		t.send("response.output_audio.done", part)
 		t.done("completed")
 	case WaitsInside:
-		return true
+		if t.open.AudioOut > 0 {
+			t.send("response.output_audio.delta", map[string]any{"response_id": t.open.ID, "item_id": "said",
+				"output_index": 0, "content_index": 0, "delta": make([]byte, SpokenSound)})
+		}
 	case CutsInside:
 		return false
 	case FailedAnswer:

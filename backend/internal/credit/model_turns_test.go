@@ -85,8 +85,8 @@ func (m *purse) anyTurn(rt *rapid.T) *modelHold {
 	return rapid.SampledFrom(turns).Draw(rt, "turn")
 }
 
-// settleTurn settles a turn by the tokens of each class, which the hold covers. The whole hold is charged if the app has
-// left and there is no receipt.
+// settleTurn settles a turn by the tokens of each class, which the hold covers. The whole hold is charged if the app
+// has left and there is no receipt.
 func (m *purse) settleTurn(rt *rapid.T, h *modelHold, outcome string, whole bool) {
 	var used classes
 	in, out := h.turn.in, h.turn.out

@@ -26,13 +26,30 @@ import (
 var voicePrices = wire.RealtimePrices{TextIn: 4_000_000, TextCached: 1_000_000, TextOut: 16_000_000,
 	AudioIn: 32_000_000, AudioCached: 2_000_000, AudioOut: 64_000_000}
 
+// serveTalk serves one conversation. Its refusal has the code as body.
+func serveTalk(rw http.ResponseWriter, r *http.Request, s *Service, who Caller, model string, rate int) {
+	c, err := s.Converse(r.Context(), who, model, rate)
+	if err != nil {
+		http.Error(rw, codeOf(err), http.StatusTeapot)
+		return
+	}
+	app, err := websocket.Accept(rw, r, websocket.AnyOrigin)
+	if err != nil {
+		c.End()
+		return
+	}
+	c.Serve(app)
+}
+
 // addVoice offers a model of the fake provider for realtime sessions.
-func (w *world) addVoice(id string, session time.Duration) {
-	p := &Provider{ID: "fake", base: w.provider.URL, key: newKey(llmtest.Key), header: "Authorization", prefix: "Bearer "}
+func (w *world) addVoice(id string, session time.Duration) { w.addVoiceAt(id, w.provider.URL, session) }
+
+func (s *Service) addVoiceAt(id, base string, session time.Duration) {
+	p := &Provider{ID: "fake", base: base, key: newKey(llmtest.Key), header: "Authorization", prefix: "Bearer "}
 	m := &Model{ID: "voice-" + id, Provider: p, API: wire.Realtime, upstream: id, context: 2000, output: 500,
 		voice: &voice{prices: voicePrices, voices: map[string]string{"ember": "marin"}, history: 1000,
 			session: session, inRate: defaultInRate, outRate: defaultOutRate}}
-	w.Catalogue.Realtime, w.Catalogue.byID[m.ID] = append(w.Catalogue.Realtime, m), m
+	s.Catalogue.Realtime, s.Catalogue.byID[m.ID] = append(s.Catalogue.Realtime, m), m
 }
 
 // talker is an app in a conversation.
@@ -59,17 +76,7 @@ func (w *world) talkAt(t *testing.T, id string, session time.Duration, who Calle
 	served := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		defer close(served)
-		c, err := w.Converse(r.Context(), who, "voice-"+id, rate)
-		if err != nil {
-			http.Error(rw, codeOf(err), http.StatusTeapot)
-			return
-		}
-		app, err := websocket.Accept(rw, r, websocket.AnyOrigin)
-		if err != nil {
-			c.End()
-			return
-		}
-		c.Serve(app)
+		serveTalk(rw, r, w.Service, who, "voice-"+id, rate)
 	}))
 	conn, _, err := ws.Dial(t.Context(), server.URL, nil)
 	t.Cleanup(func() {
@@ -96,15 +103,15 @@ func (a *talker) send(events ...string) {
 	}
 }
 
-// until reads events up to one of this type. It returns the types, with the code of an error, and the last event.
-func (a *talker) until(last string) (types []string, event map[string]any) {
+// until reads events up to one of these types. It returns the types, with the code of an error, and the last event.
+func (a *talker) until(last ...string) (types []string, event map[string]any) {
 	a.t.Helper()
 	ctx, cancel := context.WithTimeout(a.t.Context(), 20*time.Second)
 	defer cancel()
-	for !slices.Contains(types, last) {
+	for len(types) == 0 || !slices.Contains(last, types[len(types)-1]) {
 		_, data, err := a.conn.Read(ctx)
 		if err != nil {
-			a.t.Fatalf("waiting for %s after %v: %v", last, types, err)
+			a.t.Fatalf("waiting for %v after %v: %v", last, types, err)
 		}
 		event = nil
 		if err := json.Unmarshal(data, &event); err != nil {
