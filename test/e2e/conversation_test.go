@@ -330,3 +330,24 @@ func closeDuringAnswer(t *testing.T, a *agent, s toolResult, cmd *exec.Cmd) {
 		t.Error("converse did not return after the session was closed")
 	}
 }
+
+// The test that getCodeExample returns with a voice assistant passes in each language, with the same times. The Swift
+// example does not run because this machine has no compiler for it.
+func TestConversationExample_PassesItsTest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	needAgent(t)
+	a := startAgent(w, "modern", false)
+	defer func() { a.t = t }()
+	for _, language := range []string{"typescript", "python", "kotlin"} {
+		t.Run(language, func(t *testing.T) {
+			a.t = t
+			dir := exampleInto(t, a, language, "conversation")
+			run := append([]string{"session", "run", filepath.Join(dir, "tests", "conversation.json"), "--"},
+				appCommand(t, dir, language, "conversation")...)
+			if out, errs, exit := w.ctl(run...); exit != 0 || !strings.Contains(out, "PASS  25 steps, 192.500 s of session time") {
+				t.Errorf("session run: exit %d, want 0: %s%s", exit, out, errs)
+			}
+		})
+	}
+}

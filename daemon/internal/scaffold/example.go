@@ -2,6 +2,8 @@ package scaffold
 
 import (
 	"embed"
+	"errors"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -20,7 +22,12 @@ type Example struct {
 	// Capabilities lists the capabilities that the module must support.
 	Capabilities []string
 	Run          string // how to start it, with the session's address and secret file in the environment
+	// Tests are a scenario and its files, with paths below the folder of the app; none for most topics.
+	Tests []File
 }
+
+// testsDir is the folder of an example's tests.
+const testsDir = "tests"
 
 // ExampleTopic is a subject of examples.
 type ExampleTopic struct {
@@ -48,6 +55,8 @@ func ExampleTopics() []ExampleTopic {
 			[]string{guide.Display, guide.Sound, guide.Input, guide.State}},
 		{"assistant", "A spoken question, answered by a language model that calls the app's tool; tests use a script.",
 			[]string{guide.Display, guide.Transcription, guide.Speech, guide.Input, guide.Assistant}},
+		{"conversation", "A voice assistant with two tools, which the wearer can interrupt; tests use a script.",
+			[]string{guide.Display, guide.Input, guide.Assistant}},
 	}
 }
 
@@ -86,6 +95,27 @@ func ExampleOf(language, topic string) (Example, error) {
 	if err != nil {
 		return Example{}, err
 	}
-	return Example{Language: language, Topic: topic, Name: name, Code: string(code), Topics: ExampleTopics(),
+	tests, err := testsOf(topic)
+	if err != nil {
+		return Example{}, err
+	}
+	return Example{Language: language, Topic: topic, Name: name, Code: string(code), Topics: ExampleTopics(), Tests: tests,
 		Capabilities: ExampleTopics()[i].Capabilities, Run: strings.ReplaceAll(kind.run, "NAME", name)}, nil
+}
+
+// testsOf returns the tests of a topic, which are the same in every language.
+func testsOf(topic string) (tests []File, err error) {
+	dir := path.Join("examples", testsDir, topic)
+	entries, err := fs.ReadDir(examples, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		var data []byte
+		if data, err = examples.ReadFile(path.Join(dir, e.Name())); err != nil {
+			break
+		}
+		tests = append(tests, File{Name: path.Join(testsDir, e.Name()), Data: data})
+	}
+	return tests, err
 }

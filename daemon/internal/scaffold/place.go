@@ -59,19 +59,28 @@ func Place(
 			return nil, nil, folderError(p.dir, err)
 		}
 	}
-	err = p.files.Create(ctx, e.Name, []byte(e.Code), 0o644, 0o755)
-	state := "created"
-	if errors.Is(err, fs.ErrExist) {
-		var old []byte
-		old, err = p.files.Read(ctx, e.Name, maxRead)
-		if state = "kept"; bytes.Equal(old, []byte(e.Code)) {
-			state = "unchanged"
+	for _, f := range append([]File{{Name: e.Name, Data: []byte(e.Code)}}, e.Tests...) {
+		state, err := p.create(ctx, f)
+		if err != nil {
+			return nil, nil, folderError(filepath.Base(root), err)
 		}
+		written = append(written, WrittenFile{f.Name, state})
 	}
-	if err != nil {
-		return nil, nil, folderError(filepath.Base(root), err)
+	return append(written, p.written...), capabilities, nil
+}
+
+// create writes a file that belongs to the app from then on. It returns created, unchanged or, for a file that was
+// changed by hand, kept.
+func (p *project) create(ctx context.Context, f File) (state string, err error) {
+	err = p.files.Create(ctx, f.Name, f.Data, 0o644, 0o755)
+	if !errors.Is(err, fs.ErrExist) {
+		return "created", err
 	}
-	return append([]WrittenFile{{e.Name, state}}, p.written...), capabilities, nil
+	old, err := p.files.Read(ctx, f.Name, maxRead)
+	if bytes.Equal(old, f.Data) {
+		return "unchanged", err
+	}
+	return "kept", err
 }
 
 // exampleModule returns the capabilities of an existing module file, or none if there is no file. It returns an error

@@ -72,6 +72,9 @@ func (t getCodeExample) run(ctx context.Context, c call, args getCodeExampleArgs
 		},
 		Next: []nextCall{suggest("startLocalSimulation", `{}`, "get glasses for the app to attach to")},
 	}
+	for _, f := range e.Tests {
+		a.Files = append(a.Files, exampleFile{Path: f.Name, Content: string(f.Data)})
+	}
 	if args.Dir != "" && clientio.FilesOf(c.who).Available() {
 		return t.place(ctx, c, args, e, a)
 	}
@@ -80,7 +83,7 @@ func (t getCodeExample) run(ctx context.Context, c call, args getCodeExampleArgs
 			arguments(map[string]any{"language": e.Language, "capabilities": e.Capabilities}),
 			"write the module that the app imports; without an account repeat this call with includeModule")}, a.Next...)
 		a.Summary = fmt.Sprintf("%s: write it next to the folder %s, which generateConnectionModule creates.", e.Name,
-			scaffold.DefaultDir)
+			scaffold.DefaultDir) + testHint(e)
 		return a, nil
 	}
 	module, capabilities, err := scaffold.ModuleOf(e, args.Capabilities)
@@ -91,7 +94,7 @@ func (t getCodeExample) run(ctx context.Context, c call, args getCodeExampleArgs
 	for _, f := range module {
 		a.Files = append(a.Files, exampleFile{Path: scaffold.DefaultDir + "/" + f.Name, Content: string(f.Data)})
 	}
-	a.Summary = fmt.Sprintf("%s and its module: write the files, set the environment, and run it.", e.Name)
+	a.Summary = fmt.Sprintf("%s and its module: write the files, set the environment, and run it.", e.Name) + testHint(e)
 	if args.Dir != "" {
 		a.Summary += " This client cannot write files: write them yourself."
 	}
@@ -114,6 +117,15 @@ func (t getCodeExample) place(
 	for _, f := range written {
 		a.Files = append(a.Files, exampleFile{Path: f.Path, State: f.State})
 	}
-	a.Summary = fmt.Sprintf("%s and its module are in %s: set the environment, and run it.", e.Name, dir)
+	a.Summary = fmt.Sprintf("%s and its module are in %s: set the environment, and run it.", e.Name, dir) + testHint(e)
 	return a, nil
+}
+
+// testHint tells how to run the tests of an example, or "" if it has none.
+func testHint(e scaffold.Example) string {
+	if len(e.Tests) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" Its test, which needs neither a session nor a recording: servicectl session run %s -- COMMAND, with "+
+		"the command that starts the app.", e.Tests[0].Name)
 }

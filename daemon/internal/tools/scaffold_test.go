@@ -343,6 +343,25 @@ func TestCodeExamples_AddACapabilityWithoutAnAccount(t *testing.T) {
 	}
 }
 
+// An example comes with its test, which belongs to the app once it is written.
+func TestCodeExamples_WriteTheTest(t *testing.T) {
+	w, dir := newWorld(), t.TempDir()
+	args := map[string]any{"language": "python", "topic": "conversation", "dir": dir}
+	result, _ := w.in(dir, t, "getCodeExample", args)
+	if result.IsError || !strings.Contains(result.Text, "servicectl session run tests/conversation.json -- COMMAND") {
+		t.Fatalf("%s", result.Text)
+	}
+	scenario := filepath.Join(dir, "tests", "conversation.json")
+	if err := os.WriteFile(scenario, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	result, _ = w.in(dir, t, "getCodeExample", args)
+	if data, err := os.ReadFile(scenario); err != nil || string(data) != "mine" ||
+		!strings.Contains(result.Text, `"tests/conversation.json","state":"kept"`) {
+		t.Errorf("the changed test is %q (error %v): %s", data, err, result.Text)
+	}
+}
+
 // Only generateConnectionModule writes the module of a project, because another module would not match its manifest.
 func TestCodeExamples_LeaveAProjectsModule(t *testing.T) {
 	w, dir := newWorld().linked(), t.TempDir()

@@ -66,8 +66,12 @@ class Conversation {
 
   /** run holds the conversation until end. */
   async run(): Promise<ConversationEnd> {
-    const mode = (await this.#hasRealtime()) ? "realtime" : "text";
-    if (mode === "realtime") this.#open();
+    let isRealtime = false as boolean;
+    await this.#host.work(async () => { // virtual time waits
+      isRealtime = await this.#hasRealtime();
+      if (isRealtime) this.#open();
+    });
+    const mode = isRealtime ? "realtime" : "text";
     const listen = () => (mode === "realtime" ? this.#host.command("audio.start", { sampleRate: voiceRate })
       : this.#host.command("transcription.start", {})).then(() => {}, () => {}); // a later state may allow it
     this.#off.push(this.#host.on("audio.chunk", (chunk) => this.#hear(chunk)));
