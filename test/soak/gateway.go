@@ -231,7 +231,7 @@ func (w *testbed) entries(from bookmark) (all []entry) {
 // compareBook compares the provider's records with the charges. The provider's bill for answers that reached their
 // app must have been charged exactly. The rest of the bill is listed by the reason for not charging it.
 func (s *soak) compareBook() {
-	known, charged, calls := map[string]string{}, map[string]int64{}, map[string]int{}
+	known, charged, count := map[string]string{}, map[string]int64{}, map[string]int{}
 	for _, a := range s.gateway.apps {
 		maps.Copy(known, a.ends)
 		for end, amount := range a.charged {
@@ -249,13 +249,12 @@ func (s *soak) compareBook() {
 		}
 		delete(known, e.id)
 		billed[end] += e.bill
-		calls[end]++
+		count[end]++
 	}
 	for _, end := range slices.Sorted(maps.Keys(charged)) {
-		s.results.note(end, fmt.Sprintf("%d; billed %d, charged %d micro-USD", calls[end], billed[end], charged[end]))
+		s.results.note(end, fmt.Sprintf("%d; billed %d, charged %d micro-USD", count[end], billed[end], charged[end]))
 	}
-	for _, kind := range []*modelCall{{}, {talk: &conversation{}}} {
-		end := kind.kind() + answered
+	for _, end := range []string{ofCalls + answered, ofTurns + answered} {
 		if billed[end] != charged[end] || billed[end] == 0 {
 			s.results.report("the provider bills %d micro-USD for %s, charged: %d", billed[end], end, charged[end])
 		}

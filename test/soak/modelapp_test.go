@@ -60,7 +60,7 @@ func TestAccount_ComparesTurns(t *testing.T) {
 		call := &modelCall{id: "turn", api: "realtime", model: talk.model, talk: talk, outcome: left}
 		a.account([]*modelCall{call}, backendapi.GatewayUsage{Totals: backendapi.GatewaySums{MicroUSD: charged,
 			Estimated: 1}}, 1, []entry{{"turn", 92}})
-		if _, _, n := a.results.sum(); n != findings || a.ends["turn"] != "turns "+falseReceipt {
+		if _, _, n := a.results.sum(); n != findings || a.ends["turn"] != ofTurns+falseReceipt {
 			t.Errorf("charged %d: got %d findings, ends %v, want %d", charged, n, a.ends, findings)
 		}
 	}

@@ -33,12 +33,17 @@ func (c *modelCall) honest() bool {
 	return c.model == llmtest.Reasons || slices.Contains(honest, c.model)
 }
 
-// kind names calls and turns in the results.
+// Kinds of calls, which precede how they ended.
+const (
+	ofCalls = "calls "
+	ofTurns = "turns "
+)
+
 func (c *modelCall) kind() string {
 	if c.talk != nil {
-		return "turns "
+		return ofTurns
 	}
-	return "calls "
+	return ofCalls
 }
 
 // most returns the most that the account pays for a call without a true receipt.

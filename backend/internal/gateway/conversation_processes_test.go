@@ -153,6 +153,16 @@ func (c *cluster) balance() credit.Account {
 	return b
 }
 
+// endLeases sweeps the ledger at a time at which the lease of every hold has ended.
+func (c *cluster) endLeases() {
+	c.t.Helper()
+	c.ahead.Store(int64(2 * credit.Lease))
+	defer c.ahead.Store(0)
+	if err := c.ledger.Sweep(c.t.Context()); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 // await waits until reached returns true.
 func (c *cluster) await(what string, reached func() bool) {
 	c.t.Helper()
@@ -301,11 +311,7 @@ func TestConversation_KilledProcess(t *testing.T) {
 					t.Errorf("after the kill %s are held, want a hold: %v", held, point.held)
 				}
 				c.wantBooks("after the kill", point.paid, held, settled)
-				c.ahead.Store(int64(2 * credit.Lease))
-				if err := c.ledger.Sweep(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				c.ahead.Store(0)
+				c.endLeases()
 				c.wantBooks("after the lease", point.paid, 0, settled)
 
 				b, _ := c.start().dial(llmtest.Good, "")

@@ -71,22 +71,10 @@ func TestConversation_ThreeProcessesShareCredit(t *testing.T) {
 		return
 	}
 	c, processes := startThree(t)
-	hold := c.holdOfTurn(processes[0])
-	left := c.balance().Posted - 3*hold - hold/2
-	if _, err := c.ledger.Take(t.Context(), "acc", left, "three turns are left", "", audit.Operator()); err != nil {
-		t.Fatal(err)
-	}
-	c.inflow -= left
-
+	hold := c.leaveThreeTurns(processes[0])
 	var waiting []*talker
 	for _, p := range processes {
-		for range sessionConversations {
-			a, refusal := p.dial(llmtest.WaitsInside, "session")
-			if refusal != "" {
-				t.Fatal(refusal)
-			}
-			waiting = append(waiting, a)
-		}
+		waiting = append(waiting, p.dialTwo(llmtest.WaitsInside)...)
 	}
 	for turns := credit.Amount(1); len(waiting) > 0; turns += 3 {
 		begun, refused := askAll(waiting)
@@ -107,15 +95,34 @@ func TestConversation_ThreeProcessesShareCredit(t *testing.T) {
 	}
 }
 
-// holdOfTurn returns the amount that is held for a turn.
-func (c *cluster) holdOfTurn(p *process) credit.Amount {
+// dialTwo opens as many conversations as a session can have.
+func (p *process) dialTwo(model string) (all []*talker) {
+	p.c.t.Helper()
+	for range sessionConversations {
+		a, refusal := p.dial(model, "session")
+		if refusal != "" {
+			p.c.t.Fatal(refusal)
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// leaveThreeTurns has a turn, and then takes so much credit that the rest covers three turns at a time. It returns the
+// hold of a turn.
+func (c *cluster) leaveThreeTurns(p *process) (hold credit.Amount) {
 	c.t.Helper()
 	a, _ := p.dial(llmtest.WaitsInside, "")
 	if begun, _ := askAll([]*talker{a}); len(begun) != 1 {
 		c.t.Fatal("the first turn was refused")
 	}
-	hold := c.balance().Held
+	hold = c.balance().Held
 	cancelAll([]*talker{a})
+	rest := c.balance().Posted - 3*hold - hold/2
+	if _, err := c.ledger.Take(c.t.Context(), "acc", rest, "three turns are left", "", audit.Operator()); err != nil {
+		c.t.Fatal(err)
+	}
+	c.inflow -= rest
 	return hold
 }
 
@@ -145,6 +152,36 @@ func cancelAll(all []*talker) {
 	}
 }
 
+// The holds of a killed server remain held on the others until their lease ends, and cost the account nothing.
+func TestConversation_OneOfThreeProcessesIsKilled(t *testing.T) {
+	if with := os.Getenv(gatewayProcess); with != "" {
+		runGatewayProcess(t, with)
+		return
+	}
+	c, processes := startThree(t)
+	hold := c.leaveThreeTurns(processes[1])
+	killed, _ := askAll(processes[0].dialTwo(llmtest.WaitsInside))
+	other, _ := askAll(processes[1].dialTwo(llmtest.WaitsInside)[:1])
+	begun, waiting := askAll(processes[2].dialTwo(llmtest.WaitsInside))
+	if len(killed) != 2 || len(other) != 1 || len(begun) != 0 {
+		t.Fatalf("%d, %d and %d answers are in progress, want 2, 1 and 0", len(killed), len(other), len(begun))
+	}
+	processes[0].kill()
+	cancelAll(other)
+	c.wantBooks("after the kill", 2*textTurn, 2*hold, 2)
+	begun, waiting = askAll(waiting)
+	if len(begun) != 1 || len(waiting) != 1 {
+		t.Fatalf("%d answers began, want the one that the rest of the credit covers", len(begun))
+	}
+	cancelAll(begun)
+	c.endLeases()
+	if begun, _ = askAll(waiting); len(begun) != 1 {
+		t.Fatal("after the lease, the credit covers no other answer")
+	}
+	cancelAll(begun)
+	c.wantBooks("in the end", 4*textTurn, 0, 4)
+}
+
 // Six conversations of one session on three servers have turns at the same time. Readers always see
 // 0 <= held <= posted, and in the end the ledger, the usage and the provider's book agree.
 func TestConversation_ThreeProcessesChargeTheBill(t *testing.T) {
@@ -155,13 +192,7 @@ func TestConversation_ThreeProcessesChargeTheBill(t *testing.T) {
 	c, processes := startThree(t)
 	var all []*talker
 	for _, p := range processes {
-		for range sessionConversations {
-			a, refusal := p.dial(llmtest.Good, "session")
-			if refusal != "" {
-				t.Fatal(refusal)
-			}
-			all = append(all, a)
-		}
+		all = append(all, p.dialTwo(llmtest.Good)...)
 	}
 	client := enginetest.Connect(t, c.database)
 	watched, done := sync.WaitGroup{}, make(chan struct{})
