@@ -258,10 +258,7 @@ private class Conversation(
     private fun configure(open: WebSocket) {
         socket = open
         val functions = tools.map { objectOf(it.described()["function"]) + ("type" to "function") }
-        update(mapOf("instructions" to instructions, "tools" to functions)) {
-            attempts = 0
-            isAnswering = false
-        }
+        update(mapOf("instructions" to instructions, "tools" to functions)) { isAnswering = false }
         val transcription = mapOf("transcription" to emptyMap<String, Any?>())
         update(mapOf("audio" to mapOf("input" to transcription))) {} // by itself: a gateway may refuse it
     }
@@ -280,7 +277,10 @@ private class Conversation(
                 "opened" -> configure(event["socket"] as WebSocket)
                 "lost" -> reopen(event["code"] as Int)
                 "transcript" -> answerText(event["text"].toString())
-                "session.updated" -> updates.poll()?.invoke()
+                "session.updated" -> {
+                    attempts = 0
+                    updates.poll()?.invoke()
+                }
                 "error" -> refused(objectOf(event["error"]))
                 "input_audio_buffer.speech_started" -> interrupt()
                 "conversation.item.input_audio_transcription.completed" -> onHeard(event["transcript"].toString())

@@ -97,6 +97,18 @@ final class GlassesLink: @unchecked Sendable {
         }
     }
 
+    //: if assistant
+    /// Sends a binary frame, which is not repeated if the connection is lost.
+    func sendBytes(_ type: String, _ payload: JSONObject, _ data: Data) {
+        locked {
+            guard attached, let header = try? encode(type, nextId(), payload) else { return }
+            let text = Data(header.utf8)
+            let length = Data([UInt8(text.count >> 8), UInt8(text.count & 255)])
+            task?.send(.data(length + text + data)) { _ in } // the listener notices
+        }
+    }
+
+    //: end
     /// Answers a barrier of the service. calls is the number of calls to the AI gateway in progress.
     func passed(_ id: String, calls: Int) {
         locked {

@@ -50,7 +50,7 @@ public final class Glasses: @unchecked Sendable {
     private static let longestSleep = 600_000 // ms of one clock.sleep
 
     private let lock = NSRecursiveLock() // guards what follows
-    private var way: GlassesLink!
+    fileprivate var way: GlassesLink!
     private var welcome: CheckedContinuation<Void, Error>?
     private var described: JSONObject = [:]
     private var stateAtWelcome: JSONObject = [:]
@@ -64,18 +64,20 @@ public final class Glasses: @unchecked Sendable {
     private var timers: [String: GlassesTimer] = [:] // by the id of their clock.sleep
     private var stalled: [GlassesTimer] = [] // until glasses are attached
     private var seen: [String] = []
-    private var ended: GlassesError?
+    fileprivate var ended: GlassesError?
     // Barriers are answered when all work waits for the glasses: handlers and a loop over next() count as work, and
     // each command in progress or wait for the AI gateway cancels out one of them.
-    private var working = 0
+    fileprivate var working = 0
     private var looping = false
     private var barriers: [String] = []
-    private var callCount = 0 // to the AI gateway, in progress
+    fileprivate var callCount = 0 // to the AI gateway, in progress
     private var gatewayWaits = 0 // those of them that wait for the gateway
     //: if assistant
-    private var gateway: JSONObject = [:] // url and token of the AI gateway, if the session has one
+    fileprivate var gateway: JSONObject = [:] // url and token of the AI gateway, if the session has one
     private var calls: [AssistantCall] = [] // to the gateway, in progress
     private var stops = 0 // how often stopAsking was called
+    private var conversation: AssistantConversation?
+    private var refusals: [String: (String) -> Void] = [:] // by the id of a command that nobody waits for
     //: end
 
     /// Attaches to the session and returns once it is welcomed. Errors: not_configured, simulator_refused,
@@ -250,6 +252,51 @@ public final class Glasses: @unchecked Sendable {
         }
     }
 
+    /// Speaks with the wearer until stopConversing: the model hears the microphone and answers with sound, which stops
+    /// when the wearer speaks again. Its tools run here, as for ask. onHeard gets what the wearer said, onSaid the text
+    /// of the answer so far. Without a realtime model it uses transcripts, ask and say instead. Use neither startAudio
+    /// nor startTranscription meanwhile. It continues by itself after a lost connection, a phone call or folded glasses,
+    /// but after a lost connection the model has forgotten what was said. Errors: those of ask.
+    public func converse(
+        instructions: String = "", tools: [AssistantTool] = [],
+        onHeard: @escaping @Sendable (String) async throws -> Void = { _ in },
+        onSaid: @escaping @Sendable (String) async throws -> Void = { _ in }
+    ) async throws -> ConversationEnd {
+        let begun = AssistantConversation(self, instructions, tools, onHeard, onSaid)
+        let isWork: Bool = try locked {
+            if let ended = ended { throw ended }
+            if conversation != nil { throw GlassesError.assistant("busy", "a conversation is running already") }
+            conversation = begun
+            let isWork = working > waiting.count + gatewayWaits // a handler or a loop called this
+            if isWork { gatewayWaits += 1 }
+            return isWork
+        }
+        defer {
+            locked {
+                conversation = nil
+                if isWork { gatewayWaits -= 1 }
+            }
+            check()
+        }
+        return try await begun.run()
+    }
+
+    /// Ends the conversation: converse returns with the reason stopped.
+    public func stopConversing() {
+        let current = locked { conversation }
+        current?.end("stopped")
+    }
+
+    /// Sends a command without waiting for its result; returns its id. refused gets the code if the glasses refuse it.
+    @discardableResult
+    fileprivate func send(
+        _ type: String, _ payload: JSONObject, refused: @escaping (String) -> Void = { _ in }
+    ) throws -> String {
+        try locked {
+            try way.send(type, payload) { id in refusals[id] = refused }
+        }
+    }
+
     private func checkStop(_ began: Int) throws {
         try locked {
             if let ended = ended { throw ended }
@@ -315,7 +362,7 @@ public final class Glasses: @unchecked Sendable {
     }
 
     /// Runs the tool of a call. Mistakes of the model and refusals by the glasses are reported to the model.
-    private func use(_ call: AssistantReply.ToolCall, _ tools: [AssistantTool]) async throws -> JSONObject {
+    fileprivate func use(_ call: AssistantReply.ToolCall, _ tools: [AssistantTool]) async throws -> JSONObject {
         let text = call.arguments.isEmpty ? "{}" : call.arguments
         var result: Any
         if let tool = tools.first(where: { $0.name == call.name }) {
@@ -427,7 +474,9 @@ public final class Glasses: @unchecked Sendable {
         let payload = fields.compactMapValues { $0 }
         return try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<GlassesAnswer, Error>) in
             do {
-                try way.send(type, payload) { id in locked { waiting[id] = continuation } }
+                _ = try locked { // before the lock of the link, as everywhere
+                    try way.send(type, payload) { id in waiting[id] = continuation }
+                }
             } catch {
                 continuation.resume(throwing: error)
             }
@@ -584,6 +633,12 @@ public final class Glasses: @unchecked Sendable {
             return true
         }
         if isTimer { return }
+        //: if assistant
+        if let refused = locked({ refusals.removeValue(forKey: frame.id) }) {
+            if let error = frame.payload["error"] as? JSONObject { refused(error["code"] as? String ?? "") }
+            return
+        }
+        //: end
         var data: Data?
         let waiter: CheckedContinuation<GlassesAnswer, Error>? = locked {
             data = media.removeValue(forKey: frame.id)
@@ -609,6 +664,9 @@ public final class Glasses: @unchecked Sendable {
                     self.done()
                 }
             }
+            //: if assistant
+            if conversation?.take(event) == true { return }
+            //: end
             if !list.isEmpty || !queued { return }
             if let continuation = taker {
                 taker = nil
@@ -634,7 +692,7 @@ public final class Glasses: @unchecked Sendable {
         if was { done() }
     }
 
-    private func done() {
+    fileprivate func done() {
         locked { working -= 1 }
         check()
     }
@@ -646,6 +704,9 @@ public final class Glasses: @unchecked Sendable {
             await Task.yield()
             self.locked {
                 if self.working > self.waiting.count + self.gatewayWaits { return } // the current work will check again
+                //: if assistant
+                if self.conversation?.catchUp() == true { return } // the gateway may still react to what it was sent
+                //: end
                 for id in self.barriers { self.way.passed(id, calls: self.callCount) }
                 self.barriers = []
             }
@@ -665,6 +726,7 @@ public final class Glasses: @unchecked Sendable {
             taker = nil
             //: if assistant
             for call in calls { call.stop() }
+            conversation?.end(why.code)
             //: end
         }
     }
@@ -688,7 +750,7 @@ public final class Glasses: @unchecked Sendable {
         }
     }
 
-    private func locked<T>(_ body: () throws -> T) rethrows -> T {
+    fileprivate func locked<T>(_ body: () throws -> T) rethrows -> T {
         lock.lock()
         defer { lock.unlock() }
         return try body()
