@@ -1,12 +1,17 @@
 package scaffold
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/coder/websocket"
 
 	"github.com/service-dev/service/glasses"
 )
@@ -344,6 +349,44 @@ func TestAssistant_ConversesWithText(t *testing.T) {
 		p.send(glasses.TypeBattery, "g-6", glasses.Battery{Level: 4})
 		p.ok(p.expect(glasses.TypeTranscriptionStop, ""))
 		p.expect("com.example.ended", `{"mode":"text","reason":"stopped"}`)
+		p.leave(app)
+	})
+}
+
+// A gateway that accepts conversations but ends them before they begin is given up.
+func TestAssistant_GivesUpOnABrokenGateway(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") == "" {
+			w.WriteHeader(http.StatusUpgradeRequired)
+			return
+		}
+		if ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{"realtime"}}); err == nil {
+			_ = ws.Close(websocket.StatusInternalError, "broken")
+		}
+	}))
+	t.Cleanup(server.Close)
+	eachOf(t, newestVariants(t), func(t *testing.T, start func(env ...string) *app) {
+		app, p := startProbeWith(t, start, &glasses.Gateway{URL: server.URL + "/v1", Token: gatewayToken})
+		p.input("g-1", "talk")
+		p.ok(p.expect(glasses.TypeAudioStart, ""))
+		ctx, cancel := context.WithCancel(context.Background())
+		var pings sync.WaitGroup
+		pings.Go(func() {
+			for every := time.NewTicker(5 * time.Second); ; { // the app expects something within 30 s
+				select {
+				case <-every.C:
+					_ = p.ws.Ping(ctx)
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+		stop := p.expect(glasses.TypeAudioStop, "") // after 30 attempts, one a second
+		cancel()
+		pings.Wait()
+		p.ok(stop)
+		p.expect("com.example.ended", `{"mode":"realtime","reason":"gateway_unreachable"}`)
 		p.leave(app)
 	})
 }

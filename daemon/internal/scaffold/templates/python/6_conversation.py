@@ -232,7 +232,7 @@ class _Conversation:
         self._update({"audio": {"input": {"transcription": {}}}}, lambda: None)  # by itself: a gateway may refuse it
 
     def _begin(self) -> None:
-        self._attempts, self.is_answering = 0, False
+        self.is_answering = False
 
     def _hear(self, event: Event) -> None:
         append = {"type": "input_audio_buffer.append", "audio": base64.b64encode(event.data or b"").decode()}
@@ -254,6 +254,7 @@ class _Conversation:
         elif type == "transcript":
             self._answer_text(event["text"])
         elif type == "session.updated" or type == "error" and event["error"].get("event_id") == "update":
+            self._attempts = 0
             if self._updates:
                 self._updates.pop(0)()
         elif type == "error":

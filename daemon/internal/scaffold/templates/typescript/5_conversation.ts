@@ -175,10 +175,7 @@ class Conversation {
       tools: tools.map(({ name, description, parameters = { type: "object", properties: {} } }) => ({
         type: "function", name, description, parameters,
       })),
-    }, () => {
-      this.#attempts = 0;
-      this.isAnswering = false;
-    });
+    }, () => (this.isAnswering = false));
     this.#update({ audio: { input: { transcription: {} } } }, () => {}); // by itself: a gateway may refuse it
   }
 
@@ -193,6 +190,7 @@ class Conversation {
   async #take(event: any): Promise<void> {
     switch (event.type) {
       case "session.updated":
+        this.#attempts = 0;
         this.#updates.shift()?.();
         break;
       case "input_audio_buffer.speech_started":
