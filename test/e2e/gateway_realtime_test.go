@@ -45,35 +45,63 @@ func startVoiceApp(t *testing.T, backend *remoteBackend, with *modelApp) *modelA
 	return startModelApp(t, proxy.URL, key, "NODE_EXTRA_CA_CERTS="+file)
 }
 
+// What the account pays for a turn.
+const (
+	byBook     = iota // what the provider bills
+	byEstimate        // the provider's report is missing or impossible
+	byOperator        // nothing: the app did not request the answer
+	byEither          // the connection broke: an estimate, or nothing if no part of the answer arrived
+)
+
 // The official client, with only base URL and key changed, holds a turn in text and one in sound with a provider that
-// misbehaves, and is charged by the provider's book.
+// misbehaves.
 func TestModelClients_Realtime(t *testing.T) {
 	t.Parallel()
 	const refused = "Received network error or non-101 status code."
-	ends := map[string]string{llmtest.Good: "completed", llmtest.DoneTwice: "completed", llmtest.DoneFirst: "completed",
-		llmtest.UnknownEvents: "completed", llmtest.LateReceipt: "completed", llmtest.UsageZero: "completed",
-		llmtest.FailedAnswer: "failed", llmtest.ClosesWith4000: "4502", llmtest.CutsInside: "4502",
-		llmtest.GoesAway: refused}
+	type outcome struct {
+		text, sound string // how the turn ends for the client
+		pays        int
+	}
+	same := func(end string, pays int) outcome { return outcome{end, end, pays} }
+	outcomes := map[string]outcome{
+		llmtest.Good: same("completed", byBook), llmtest.DoneTwice: same("completed", byBook),
+		llmtest.DoneFirst: same("completed", byBook), llmtest.UnknownEvents: same("completed", byBook),
+		llmtest.LateReceipt: same("completed", byBook), llmtest.FailedAnswer: same("failed", byBook),
+		llmtest.UsageZero: same("completed", byBook), llmtest.UsageNone: same("completed", byEstimate),
+		llmtest.UsageHuge: same("completed", byEstimate), llmtest.UsageNegative: same("completed", byEstimate),
+		llmtest.ClosesWith4000: same("4502", byEither), llmtest.CutsInside: same("4502", byEither),
+		llmtest.HalfOpen: same("4502", byEither), llmtest.GoesAway: same(refused, byOperator),
+		// It starts an answer at the end of speech although it must not.
+		llmtest.TalksUnasked: {"completed", "4502", byOperator},
+	}
 	var models []string
-	for m := range ends {
+	for m := range outcomes {
 		models = append(models, m)
 	}
 	provider := llmtest.Start()
 	t.Cleanup(provider.Close)
 	backend, first := startGatewayOf(t, writeVoices(t, provider.URL, models...), "")
 	g := &gatewayWorld{t: t, provider: provider, backend: backend, app: startVoiceApp(t, backend, first)}
-	for model, want := range ends {
+	for model, want := range outcomes {
 		for _, sound := range []bool{false, true} {
 			used, answers := g.settled().Used, len(provider.Answers())
-			r := g.app.do(modelRequest{API: "realtime", Body: map[string]any{"model": "v-" + model, "sound": sound}})
-			if r.Error != nil || r.Answer["end"] != want {
-				t.Errorf("%s, sound %v: got %+v, want %s", model, sound, r, want)
+			r := g.app.do(modelRequest{API: "realtime", Body: map[string]any{"model": "v-" + model, "sound": sound,
+				"unasked": model == llmtest.TalksUnasked}})
+			end, pays := want.text, want.pays
+			if sound {
+				end = want.sound
+			} else if model == llmtest.TalksUnasked {
+				pays = byBook
+			}
+			if r.Error != nil || r.Answer["end"] != end {
+				t.Errorf("%s, sound %v: got %+v, want %s", model, sound, r, end)
 			}
 			var bill int64
 			for _, b := range provider.AnswersSince(answers) {
 				bill += b.Bill(llmtest.CatalogueVoicePrices)
 			}
-			if used = g.settled().Used - used; want != "4502" && used != bill {
+			used = g.settled().Used - used
+			if pays == byBook && used != bill || pays == byEstimate && used <= 0 || pays == byOperator && used != 0 {
 				t.Errorf("%s, sound %v: charged %d micro-USD, the provider bills %d", model, sound, used, bill)
 			}
 		}

@@ -294,16 +294,27 @@ func TestSimulatorPage_Conversation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	needAgent(t)
-	dir := exampleInto(t, startAgent(w, "modern", false), "typescript", "assistant")
-	writeInto(t, filepath.Join(dir, "talk.ts"), talkingApps["talk.ts"])
+	a := startAgent(w, "modern", false)
+	defer func() { a.t = t }()
+	for _, language := range []string{"typescript", "python"} {
+		t.Run(language, func(t *testing.T) {
+			a.t = t
+			dir := exampleInto(t, a, language, "assistant")
+			talkInPage(t, w, dir, talkingApp(t, dir, language))
+		})
+	}
+}
 
+// talkInPage runs an app of dir in a browser session whose microphone hears somebody speak every six seconds.
+func talkInPage(t *testing.T, w *world, dir string, command []string) {
+	t.Helper()
 	s := openToSound(t, "rayban_display", syllables(6000))
 	answer := strings.Repeat("Hello!", 30) // 10.8 s, without pauses
 	s.call("POST", backendapi.PathSessions+"/"+s.id+backendapi.PathAssistantScript, json.RawMessage(
 		`{"rules":[{"when":{"always":true},"reply":{"text":"`+answer+`"}}]}`), &struct{}{})
 	secret := filepath.Join(dir, "secret")
 	writeInto(t, secret, s.secret)
-	app := exec.Command(nodeTool(t, "node/bin/node"), filepath.Join(dir, "talk.ts"))
+	app := exec.Command(command[0], command[1:]...)
 	app.Env = append(slices.Clone(w.env), "SERVICE_GLASSES_TRANSPORT=simulator", "SERVICE_GLASSES_SECRET_FILE="+secret,
 		"SERVICE_GLASSES_URL=ws"+strings.TrimPrefix(s.b.url, "http")+backendapi.PathSessions+"/"+s.id+"/app")
 	var said bytes.Buffer

@@ -37,8 +37,9 @@ const apis = {
   },
 };
 
-/** converse holds a realtime session of one turn, in text or sound, until its end, an error or the close. */
-function converse({ model, sound }) {
+/** converse holds a realtime session of one turn, in text or sound, until its end, an error or the close. unasked turns
+ * off automatic answers to sound. */
+function converse({ model, sound, unasked }) {
   return new Promise((resolve) => {
     const talk = new OpenAIRealtimeWebSocket({ model }, openai);
     let text = "";
@@ -54,6 +55,10 @@ function converse({ model, sound }) {
     talk.on("error", ({ error, message }) => end({ end: error?.code ?? String(message) }));
     talk.socket.addEventListener("close", ({ code }) => end({ end: String(code) }));
     talk.on("session.created", () => {
+      if (unasked) {
+        talk.send({ type: "session.update", session: { type: "realtime", audio: { input: {
+          turn_detection: { type: "server_vad", create_response: false } } } } });
+      }
       if (sound) return talk.send({ type: "input_audio_buffer.append", audio: Buffer.alloc(4800).toString("base64") });
       talk.send({ type: "conversation.item.create", item: { type: "message", role: "user",
         content: [{ type: "input_text", text: "Hello" }] } });
