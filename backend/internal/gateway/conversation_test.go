@@ -424,6 +424,25 @@ func TestConversation_AdversarialFrames(t *testing.T) {
 	}
 }
 
+// An event of exactly 4 MiB is the largest.
+func TestConversation_LargestEvent(t *testing.T) {
+	w := newWorld(t, credit.USD, talkLimits)
+	a := w.talk(t, llmtest.Good, time.Minute)
+	const frame = `{"type":"input_audio_buffer.append","audio":""}`
+	sound := strings.Repeat("AAAA", (maxEvent-len(frame))/4)
+	event := strings.Replace(frame, `""`, `"`+sound+`"`, 1)
+	event += strings.Repeat(" ", maxEvent-len(event))
+	a.send(event)
+	a.until("response.done")
+	if book := w.provider.Answers(); len(book) != 1 || book[0].Heard != len(sound)/4*3 {
+		t.Errorf("the provider heard %+v, want one answer to %d bytes", book, len(sound)/4*3)
+	}
+	a.send(event + " ")
+	if _, code, reason := a.closed(); code != closeTooLarge || reason != errTooBig.Error() {
+		t.Errorf("an event of %d bytes: closed with %d %q", len(event)+1, code, reason)
+	}
+}
+
 // A project can hold a number of conversations at the same time.
 func TestConversation_Limit(t *testing.T) {
 	w := newWorld(t, credit.USD, talkLimits)

@@ -26,6 +26,7 @@ import (
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/test/enginetest"
 )
 
@@ -54,7 +55,7 @@ func (k storedKeys) LiveKeys(ctx context.Context, ids []string) ([]string, error
 type column struct{ name, header, value string }
 
 // callers returns one caller for each kind of credential of this backend, and one without a credential.
-func callers(t *testing.T, keys storedKeys, links *link.Service, file string) (columns []column) {
+func callers(t *testing.T, keys storedKeys, links *link.Service) (columns []column) {
 	t.Helper()
 	ctx := t.Context()
 	tokens := map[string]string{}
@@ -70,24 +71,69 @@ func callers(t *testing.T, keys storedKeys, links *link.Service, file string) (c
 	}
 	revoked, err := keys.MintKey(ctx, "ada", "com.example.app", "old", audit.Person())
 	err = errors.Join(err, keys.RevokeKey(ctx, "ada", "com.example.app", revoked.ID, audit.Person()))
-	code, linkErr := links.Start(ctx, link.Requester{Host: "maple"})
-	err = errors.Join(err, linkErr, links.Approve(ctx, code.UserCode, "ada"))
-	poll, linkErr := links.Poll(ctx, code.DeviceCode)
-	if err = errors.Join(err, linkErr); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
-	db := enginetest.Connect(t, file)
-	if _, err := db.ExecContext(ctx, "UPDATE accounts SET state = 'suspended' WHERE id = 'carol'"); err != nil {
-		t.Fatal(err)
-	}
-	const bearer = "Authorization"
 	return []column{
 		{"nothing", "Accept", "*/*"}, {"garbage", bearer, "Bearer garbage"}, {"install id", "X-Service-Install-Id", "i-1"},
-		{"an agent's token", bearer, "Bearer " + poll.Token.AuthToken}, {"a revoked key", bearer, "Bearer " + revoked.Secret},
+		{"an agent's token", bearer, "Bearer " + linkOf(t, links, "ada").AuthToken}, {"a revoked key", bearer, "Bearer " + revoked.Secret},
 		{"a suspended account's key", bearer, "Bearer " + tokens["carol"]}, {"ada's key", bearer, "Bearer " + tokens["ada"]},
 		{"ada's key as x-api-key", "X-Api-Key", tokens["ada"]}, {"bob's key", bearer, "Bearer " + tokens["bob"]},
 	}
 }
+
+const bearer = "Authorization"
+
+// linkOf links an agent to an account.
+func linkOf(t *testing.T, links *link.Service, account string) *link.Token {
+	t.Helper()
+	code, err := links.Start(t.Context(), link.Requester{Host: "maple"})
+	err = errors.Join(err, links.Approve(t.Context(), code.UserCode, account))
+	poll, pollErr := links.Poll(t.Context(), code.DeviceCode)
+	if err = errors.Join(err, pollErr); err != nil {
+		t.Fatal(err)
+	}
+	return poll.Token
+}
+
+// sessionTokens returns callers with the tokens of simulator sessions.
+func sessionTokens(t *testing.T, live *sessions.Assistants, links *link.Service) (columns []column) {
+	t.Helper()
+	for name, owner := range map[string]string{"token of ada's session": "ada", "token of a closed session": "ada",
+		"token of a suspended account's session": "carol", "token of ada's session with a script": "ada"} {
+		s, _, err := live.Sessions.Mint(t.Context(), sessions.Owner{AccountID: owner, LinkID: linkOf(t, links, owner).LinkID},
+			sessions.Request{Project: "com.example.app"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(name, "script") {
+			err = live.SetScript(t.Context(), owner, s.ID, []byte(
+				`{"rules":[{"when":{"always":true},"reply":{"text":"Hi"}}]}`))
+		}
+		access, gatewayErr := live.Gateway(t.Context(), s.ID)
+		if err = errors.Join(err, gatewayErr); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(name, "closed session") {
+			if _, err := live.Sessions.Close(t.Context(), owner, s.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		columns = append(columns, column{name, bearer, "Bearer " + access.Token})
+	}
+	slices.SortFunc(columns, func(a, b column) int { return strings.Compare(a.name, b.name) })
+	return columns
+}
+
+// nobody is attached to the sessions.
+type nobody struct{ attached }
+
+type attached = sessions.Attached
+
+func (nobody) Closed(string)                                     {}
+func (nobody) GatewayChanged(context.Context, string)            {}
+func (nobody) GatewaysChanged(context.Context, string)           {}
+func (nobody) LogAssistant(context.Context, string, string, any) {}
 
 // TestAuthorisation calls every route as every caller. It compares the status, the error and who pays with the golden
 // table.
@@ -100,11 +146,19 @@ func TestAuthorisation(t *testing.T) {
 	defer store.Close()
 	hash := secret.NewHasher([]byte("a key of thirty-two bytes or more"))
 	keys := storedKeys{&projects.Service{Store: projects.NewStore(store), Hasher: hash, Now: time.Now}, store}
-	columns := callers(t, keys, link.New(link.Options{Store: link.NewStore(store), Hasher: hash,
-		Settings: link.Settings{CodeTTL: time.Minute,
-			PollInterval: time.Second, Grace: time.Minute, UnusedAfter: time.Minute}, Log: slog.New(slog.DiscardHandler),
-		Now: time.Now}), file)
-	w := newWorldOf(t, keys, 0, gateway.Limits{})
+	links := link.New(link.Options{Store: link.NewStore(store), Hasher: hash, Log: slog.New(slog.DiscardHandler),
+		Now: time.Now, Settings: link.Settings{CodeTTL: time.Minute, PollInterval: time.Second, Grace: time.Minute,
+			UnusedAfter: time.Minute}})
+	columns := callers(t, keys, links)
+	service := &sessions.Service{Store: sessions.NewStore(store), Hasher: hash, Live: nobody{}, Now: time.Now}
+	live := &sessions.Assistants{Sessions: service, Store: service.Store, Live: nobody{},
+		HasModels: func(context.Context, string, string) (bool, error) { return true, nil }}
+	columns = append(columns, sessionTokens(t, live, links)...)
+	if _, err := enginetest.Connect(t, file).ExecContext(t.Context(),
+		"UPDATE accounts SET state = 'suspended' WHERE id = 'carol'"); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorldOf(t, keys, live, 0, gateway.Limits{})
 	var table strings.Builder
 	table.WriteString("# Who may call the interface of models\n\nWritten by `go test ./backend/internal/modelapi -run " +
 		"TestAuthorisation -update`. Each cell is the status, the code of a refusal, and who pays.\n\n| route |")
@@ -138,7 +192,11 @@ func (w *world) cell(t *testing.T, pattern string, c column) string {
 	if method == http.MethodPost && !ok {
 		t.Fatalf("%s: the test has no request body for this route", pattern)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), method, w.url+strings.Replace(path, "{id...}", "good", 1),
+	path = strings.Replace(path, "{id...}", "good", 1)
+	if pattern == "GET /v1/realtime" {
+		path += "?model=voice"
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, w.url+path,
 		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
@@ -153,6 +211,9 @@ func (w *world) cell(t *testing.T, pattern string, c column) string {
 	text, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if res.StatusCode == http.StatusUpgradeRequired {
+		return "426" // the caller may open a WebSocket
 	}
 	if res.StatusCode != http.StatusOK {
 		var e struct{ Error struct{ Code string } }

@@ -22,6 +22,7 @@ import (
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/projects"
+	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/test/llmtest"
 )
 
@@ -95,7 +96,7 @@ const smallBuffer = 4096
 
 func newWorld(t *testing.T, writeTimeout time.Duration, limits gateway.Limits) *world {
 	t.Helper()
-	return newWorldOf(t, anyKey{}, writeTimeout, limits)
+	return newWorldOf(t, anyKey{}, nil, writeTimeout, limits)
 }
 
 // keyring finds the owners of keys.
@@ -104,7 +105,9 @@ type keyring interface {
 	gateway.Keys
 }
 
-func newWorldOf(t *testing.T, keys keyring, writeTimeout time.Duration, limits gateway.Limits) *world {
+func newWorldOf(
+	t *testing.T, keys keyring, live *sessions.Assistants, writeTimeout time.Duration, limits gateway.Limits,
+) *world {
 	t.Helper()
 	w := &world{purse: &countingPurse{rows: make(chan credit.Call, 100)}, provider: llmtest.Start(),
 		closed: make(chan struct{}, 10_000)}
@@ -132,12 +135,16 @@ func newWorldOf(t *testing.T, keys keyring, writeTimeout time.Duration, limits g
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	calls := gateway.New(gateway.Options{Catalogue: catalogue, Purse: w.purse, Keys: keys, Log: log, Limits: limits})
+	options := gateway.Options{Catalogue: catalogue, Purse: w.purse, Keys: keys, Log: log, Limits: limits}
+	if live != nil {
+		options.Sessions = live
+	}
+	calls := gateway.New(options)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- calls.Serve(ctx) }()
 	mux := http.NewServeMux()
-	w.api = New(Options{Keys: keys, Gateway: calls, Log: log, WriteTimeout: writeTimeout})
+	w.api = New(Options{Keys: keys, Sessions: live, Gateway: calls, Log: log, WriteTimeout: writeTimeout})
 	w.api.Mount(mux)
 	server := httptest.NewUnstartedServer(mux)
 	server.Config.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
