@@ -61,6 +61,7 @@ const (
 	RowAssistantHeard       = "assistant.heard"       // AssistantHeard: what the wearer or the app said
 	RowAssistantSaid        = "assistant.said"        // AssistantSaid: an answer, complete or interrupted
 	RowAssistantInterrupted = "assistant.interrupted" // AssistantInterrupted: what the wearer did not hear
+	RowAssistantFailed      = "assistant.failed"      // AssistantFailed: why there is no answer
 	RowAssistantEnded       = "assistant.ended"       // AssistantEnded
 )
 
@@ -92,7 +93,7 @@ func ChipOf(typ string) string {
 		TypeMotion, TypeBattery, TypeWear, TypeHinge, TypeThermal, TypeLink, TypeRoute, TypeCall, TypePermission,
 		TypeDisabled, TypeDevice:
 		return ChipLifecycle
-	case TypeError, TypeFault:
+	case TypeError, TypeFault, RowAssistantFailed:
 		return ChipErrors
 	}
 	return ChipCustom

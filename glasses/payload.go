@@ -166,6 +166,12 @@ type AssistantInterrupted struct {
 	AudioMs  int64 `json:"audioMs"`
 }
 
+// AssistantFailed is the payload of assistant.failed, which tells why there is no answer.
+type AssistantFailed struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
 // AssistantEnded is the payload of assistant.ended.
 type AssistantEnded struct {
 	Reason string `json:"reason"`

@@ -98,6 +98,7 @@ func (c *Conversation) continueResponse(r *response) {
 	switch {
 	case r.answer.Failure != nil:
 		c.response = nil
+		c.o.Log(glasses.RowAssistantFailed, r.answer.Failure.Row())
 		c.fail("", r.answer.Failure)
 		return
 	case !r.begun:

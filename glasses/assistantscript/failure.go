@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+
+	"github.com/service-dev/service/glasses"
 )
 
 // Failure is an error response. Its status is not 200.
@@ -20,6 +22,11 @@ type Failure struct {
 
 // Error returns the message.
 func (f *Failure) Error() string { return f.Message }
+
+// Row returns the payload of assistant.failed about a failure.
+func (f *Failure) Row() glasses.AssistantFailed {
+	return glasses.AssistantFailed{Code: f.Code, Message: glasses.Spoken(f.Message)}
+}
 
 // refusals maps the gateway's error codes that a script may use to the rest of the gateway's error response.
 var refusals = map[string]Failure{

@@ -351,6 +351,32 @@ func TestConversationExample_PassesItsTest(t *testing.T) {
 			if out, errs, exit := w.ctl(run...); exit != 0 || !passed.MatchString(out) {
 				t.Errorf("session run: exit %d, want 0: %s%s", exit, out, errs)
 			}
+			run[2] = filepath.Join(dir, "tests", "failing.json")
+			writeInto(t, run[2], failingAnswers)
+			if out, errs, exit := w.ctl(run...); exit != 0 {
+				t.Errorf("session run with answers that fail: exit %d, want 0: %s%s", exit, out, errs)
+			}
 		})
 	}
 }
+
+// failingAnswers is a scenario of the example in which the wearer learns that there is no answer, and continues.
+const failingAnswers = `{
+  "scenario": 1, "name": "answers that fail", "clock": "virtual",
+  "assistant": {"rules": [
+    {"when": {"contains": "milk"}, "reply": {"error": {"code": "provider_busy"}, "delayMs": 300}},
+    {"when": {"contains": "recipe"}, "reply": {"text": "Warm the milk."}}
+  ]},
+  "steps": [
+    {"input": {"kind": "tap", "x": 20, "y": 20}},
+    {"expect": {"type": "assistant.started"}},
+    {"microphone": "milk.vtt"}, {"advance": 3000},
+    {"expect": {"type": "assistant.failed", "chip": "errors", "payload": {"code": "provider_busy"}}},
+    {"expectDisplay": {"text": ["Put milk on the list", "I cannot answer that now."]}},
+    {"microphone": "timer.vtt"}, {"advance": 3000},
+    {"expect": {"type": "assistant.failed", "payload": {"code": "script_no_rule"}}},
+    {"expectDisplay": {"text": ["Start a timer of three minutes", "I cannot answer that now."]}},
+    {"microphone": "recipe.vtt"}, {"advance": 3000},
+    {"expectDisplay": {"text": ["Read me the recipe", "Warm the milk."]}}
+  ]
+}`

@@ -223,6 +223,16 @@ func (r *conversationRows) flush() {
 	r.log(glasses.RowAssistantSaid, row)
 }
 
+// failed notes why there is no answer.
+func (r *conversationRows) failed(code, message string) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.log(glasses.RowAssistantFailed, glasses.AssistantFailed{Code: code, Message: glasses.Spoken(message)})
+}
+
 // ended writes the last row.
 func (r *conversationRows) ended(cause error) {
 	if r == nil {

@@ -112,6 +112,7 @@ func (t *turn) reserveAnswer(ctx context.Context, rules *wire.RealtimeRules) err
 // refuse returns the error event for an answer that was refused. Unless it may be requested again soon, the
 // conversation ends after a while in which the app can say why. The caller must hold mu.
 func (c *Conversation) refuse(id string, refusal *Refusal) []byte {
+	c.rows.failed(refusal.Code, refusal.Message)
 	kind := "server_error"
 	switch refusal.Code {
 	case problem.CodeNoCredit, problem.CodeCapReached, problem.CodeCreditLocked:
@@ -150,6 +151,9 @@ func (c *Conversation) fromProvider() error {
 			data = wire.NameVoice(data, "response", c.model.voice.voices)
 		case wire.EventResponseDone:
 			data = wire.NameVoice(wire.RedactStatus(data), "response", c.model.voice.voices)
+			if e.Status == "failed" {
+				c.rows.failed(problem.CodeProviderError, "the model failed to answer")
+			}
 		}
 		for _, event := range c.converter.server(e.Type, data) {
 			if err := c.app.Write(websocket.Text, c.redact(event)); err != nil {

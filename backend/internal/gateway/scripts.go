@@ -56,6 +56,7 @@ func (c *call) playScript(ctx context.Context, request *assistantscript.Request,
 		c.finish(ctx, result{outcome: outcomeCancelled})
 		return nil
 	case answer.Failure != nil:
+		c.s.Sessions.LogAssistant(ctx, c.who.Session, glasses.RowAssistantFailed, answer.Failure.Row())
 		return c.failScript(ctx, answer.Failure)
 	}
 	c.finish(ctx, result{outcome: outcomeOK, usage: wire.Usage{In: int64(answer.Usage.In), Out: int64(answer.Usage.Out)}})

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,6 +142,7 @@ type AssistantReply struct {
 // assistantCall is a call whose answer is not due yet.
 type assistantCall struct {
 	app    *App // the attachment through which the app began the call
+	number int  // of the session's calls
 	answer *assistantscript.Answer
 	due    int64         // ms on the session's clock
 	isDue  chan struct{} // closed when the answer is due
@@ -208,7 +210,7 @@ func (s *localSession) beginCall(app *App, reply *AssistantReply) (*assistantCal
 	}
 	s.asked++
 	reply.Answer, reply.ID = s.script.Answer(reply.Request), fmt.Sprintf("chatcmpl-%d", s.asked)
-	c := &assistantCall{app: app, answer: &reply.Answer, isDue: make(chan struct{}),
+	c := &assistantCall{app: app, number: s.asked, answer: &reply.Answer, isDue: make(chan struct{}),
 		due: s.state.nowMs() + reply.Delay.Milliseconds()}
 	s.calls[c] = true
 	if reply.Delay == 0 {
@@ -251,6 +253,9 @@ func (s *localSession) deliver(c *assistantCall) {
 		return
 	}
 	delete(s.calls, c)
+	if f := c.answer.Failure; f != nil {
+		s.logService(glasses.RowAssistantFailed, f.Row())
+	}
 	for _, call := range c.answer.Calls {
 		s.logService(glasses.RowToolCalled, glasses.NewToolCalled(call.Name, call.Arguments))
 	}
@@ -268,7 +273,7 @@ func (s *localSession) deliverAnswers(now int64) {
 	for {
 		var next *assistantCall
 		for c := range s.calls {
-			if c.due <= now && (next == nil || c.due < next.due) {
+			if c.due <= now && (next == nil || cmp.Or(cmp.Compare(c.due, next.due), cmp.Compare(c.number, next.number)) < 0) {
 				next = c
 			}
 		}

@@ -145,6 +145,7 @@ const sentences = {
   "assistant.heard": (p) => (p.text ? quote(p.text) : `${number(p.audioMs)} ms of sound`),
   "assistant.said": (p) => `${quote(p.text)} after ${number(p.afterMs)} ms`,
   "assistant.interrupted": (p) => `interrupted after ${number(p.playedMs)} of ${number(p.audioMs)} ms`,
+  "assistant.failed": (p) => `no answer: ${cut(p.code)}: ${cut(p.message)}`,
   "assistant.ended": (p) => `the conversation has ended: ${cut(p.reason)}`,
   "assistant.tool_called": (p) => `${cut(p.name)}(${p.arguments ? cut(p.arguments) : ""})`,
 

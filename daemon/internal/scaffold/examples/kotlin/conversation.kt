@@ -53,7 +53,8 @@ private class Kitchen(val glasses: Glasses) {
         draw("Kitchen", "I am listening.")
         val instructions = "You help in the kitchen. Answer in one or two short sentences."
         val end = attempt {
-            glasses.converse(instructions, tools, onHeard = { draw(it, "…") }, onSaid = { draw(heard, it) })
+            glasses.converse(instructions, tools, onHeard = { draw(it, "…") }, onSaid = { draw(heard, it) },
+                onError = { draw(heard, "I cannot answer that now.") })
         }
         off()
         draw("Kitchen", if (end?.reason == "stopped") "Tap to talk." else "I cannot talk now. Tap to try again.")

@@ -58,7 +58,8 @@ def talk():
     draw("Kitchen", "I am listening.")
     end = attempt(lambda: glasses.converse(
         instructions="You help in the kitchen. Answer in one or two short sentences.", tools=TOOLS,
-        on_heard=lambda text: draw(text, "…"), on_said=lambda text: draw(heard, text)))
+        on_heard=lambda text: draw(text, "…"), on_said=lambda text: draw(heard, text),
+        on_error=lambda error: draw(heard, "I cannot answer that now.")))
     off()
     stopped = end is not None and end.reason == "stopped"
     draw("Kitchen", "Tap to talk." if stopped else "I cannot talk now. Tap to try again.")

@@ -68,7 +68,8 @@ actor Kitchen {
             try await glasses.converse(
                 instructions: "You help in the kitchen. Answer in one or two short sentences.", tools: tools,
                 onHeard: { text in try await self.draw(text, "…") },
-                onSaid: { text in try await self.draw(self.heard, text) }
+                onSaid: { text in try await self.draw(self.heard, text) },
+                onError: { _ in try await self.draw(self.heard, "I cannot answer that now.") }
             )
         }
         off()

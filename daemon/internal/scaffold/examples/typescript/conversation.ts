@@ -56,6 +56,7 @@ async function talk(): Promise<void> {
     tools,
     onHeard: (text) => draw(text, "…"),
     onSaid: (text) => draw(heard, text),
+    onError: () => draw(heard, "I cannot answer that now."),
   }));
   off();
   await draw("Kitchen", end?.reason === "stopped" ? "Tap to talk." : "I cannot talk now. Tap to try again.");

@@ -188,17 +188,19 @@ class Glasses internal constructor(settings: Settings) : Closeable {
     /**
      * Speaks with the wearer until stopConversing, e.g. from a handler: the model hears the microphone and answers with
      * sound, which stops when the wearer speaks again. Its tools run here, as for ask. onHeard gets what the wearer
-     * said, onSaid the text of the answer so far. Without a realtime model it uses transcripts, ask and say instead. Use
+     * said, onSaid the text of the answer so far, onError why an answer failed. Without a realtime model it uses transcripts, ask and say instead. Use
      * neither startAudio nor startTranscription meanwhile. It continues by itself after a lost connection, a phone call
      * or folded glasses, but after a lost connection the model has forgotten what was said. Errors: those of ask.
      */
     fun converse(
         instructions: String = "", tools: List<AssistantTool> = emptyList(), onHeard: (String) -> Unit = {},
-        onSaid: (String) -> Unit = {}
+        onSaid: (String) -> Unit = {},
+        onError: (GlassesError) -> Unit = { System.err.println("no answer (${it.code}): ${it.message} ${it.fixHint}") }
     ): ConversationEnd {
         if (conversation != null) throw assistantError("busy", "a conversation is running already")
         try {
-            return Conversation(conversationHost(), instructions, tools, onHeard, onSaid).also { conversation = it }.run()
+            return Conversation(conversationHost(), instructions, tools, onHeard, onSaid, onError)
+                .also { conversation = it }.run()
         } finally {
             conversation = null
         }

@@ -51,13 +51,16 @@ private class Utterance(var item: String) {
     var ended = false // playback.end was sent
 }
 
+private const val ATTEMPT = "attempt" // the id of events that may fail, because the answer may have ended
+
 /** One call of converse. A thread reads the gateway's events; the app's thread handles them and everything else. */
 private class Conversation(
     private val host: ConversationHost,
     private val instructions: String,
     private val tools: List<AssistantTool>,
     private val onHeard: (String) -> Unit,
-    private val onSaid: (String) -> Unit
+    private val onSaid: (String) -> Unit,
+    private val onError: (GlassesError) -> Unit
 ) {
     var isAnswering = false // whether the gateway owes an answer
         private set
@@ -292,7 +295,12 @@ private class Conversation(
     }
 
     private fun refused(error: Map<String, Any?>) {
-        if (error["event_id"] == "update") updates.poll()?.invoke() else isAnswering = false
+        if (error["event_id"] == "update") {
+            updates.poll()?.invoke()
+            return
+        }
+        isAnswering = false
+        if (error["event_id"] != ATTEMPT) onError(assistantError(error["code"].toString(), error["message"].toString()))
     }
 
     private fun reopen(code: Int) {
@@ -319,15 +327,20 @@ private class Conversation(
                 val function = mapOf("name" to event["name"], "arguments" to event["arguments"])
                 calls.add(mapOf("id" to event["call_id"], "function" to function))
             }
-            "response.done" -> respond(objectOf(event["response"])["status"].toString())
+            "response.done" -> respond(objectOf(event["response"]))
         }
     }
 
     /** Runs the tools that a response called, and asks for the next response. */
-    private fun respond(status: String) {
+    private fun respond(response: Map<String, Any?>) {
         isAnswering = false
         val all = calls.toList()
         calls.clear()
+        val status = response["status"]
+        if (status == "failed") {
+            val why = objectOf(objectOf(response["status_details"])["error"])["code"] as? String ?: "provider_error"
+            onError(assistantError(why, "the model failed to answer"))
+        }
         if (status != "completed" || all.isEmpty()) return
         for (call in all) {
             val output = host.use(call, tools)["content"]
@@ -393,7 +406,7 @@ private class Conversation(
     /** Drops the rest of an answer and tells the model how much of it was heard, if that is known. */
     private fun stop(utterance: Utterance, playedMs: Long?) {
         if (utterance !== spoken.peek()) return
-        if (!utterance.complete) send(mapOf("type" to "response.cancel")) // else the model would go on with it
+        if (!utterance.complete) send(mapOf("type" to "response.cancel", "event_id" to ATTEMPT)) // else the model would go on with it
         silenced.add(utterance.item)
         if (playedMs != null) cut(utterance, playedMs)
         goOn(utterance)
@@ -436,12 +449,12 @@ private class Conversation(
 
     /** Truncates an answer to what was heard, or deletes it if that is nothing. */
     private fun cut(utterance: Utterance, playedMs: Long) {
-        val item = utterance.item
+        val item = mapOf("event_id" to ATTEMPT, "item_id" to utterance.item)
         when {
-            item == "" -> return
-            playedMs == 0L -> send(mapOf("type" to "conversation.item.delete", "item_id" to item))
-            else -> send(mapOf("type" to "conversation.item.truncate", "item_id" to item, "content_index" to 0,
-                "audio_end_ms" to playedMs))
+            utterance.item == "" -> return
+            playedMs == 0L -> send(mapOf("type" to "conversation.item.delete") + item)
+            else -> send(mapOf("type" to "conversation.item.truncate", "content_index" to 0,
+                "audio_end_ms" to playedMs) + item)
         }
     }
 
@@ -462,6 +475,7 @@ private class Conversation(
             if (reason == "") attempt("speech.say", mapOf("text" to answer.text.take(2000)))
         } catch (e: GlassesError) {
             if (e === host.ended) throw e
+            if (e.code != "cancelled") onError(e)
             if (e.code in listOf("no_credit", "cap_reached", "credit_locked", "invalid_key")) end(e.code)
         }
     }

@@ -40,16 +40,20 @@ class _Utterance:
             self.stop_pacing()
 
 
+_ATTEMPT = "attempt"  # the id of events that may fail, because the answer may have ended
+
+
 class _Conversation:
     """One call of converse. A thread reads the gateway's events; the app's thread handles them and everything else."""
 
     def __init__(self, glasses: Glasses, instructions: str, tools: List[AssistantTool],
-                 on_heard: Optional[Callable[[str], Any]], on_said: Optional[Callable[[str], Any]]):
+                 on_heard: Optional[Callable[[str], Any]], on_said: Optional[Callable[[str], Any]],
+                 on_error: Optional[Callable[[GlassesError], Any]]):
         self.is_answering = False  # whether the gateway owes an answer
         self._is_behind = False  # whether the gateway was sent something that it may not have reacted to
         self._glasses = glasses
         self._instructions, self._tools = instructions, tools
-        self._on_heard, self._on_said = on_heard, on_said
+        self._on_heard, self._on_said, self._on_error = on_heard, on_said, on_error or self._print
         self._events = collections.deque()  # type: Deque[Dict[str, Any]]
         self._socket = None  # type: Optional[_WebSocket]
         self._spoken = []  # type: List[_Utterance]
@@ -259,6 +263,8 @@ class _Conversation:
                 self._updates.pop(0)()
         elif type == "error":
             self.is_answering = False
+            if event["error"].get("event_id") != _ATTEMPT:
+                self._on_error(_assistant_error(str(event["error"]["code"]), event["error"]["message"]))
         elif type == "input_audio_buffer.speech_started":
             self._interrupt()
         elif type == "conversation.item.input_audio_transcription.completed":
@@ -284,12 +290,20 @@ class _Conversation:
             self._calls.append({"id": event["call_id"], "function": {"name": event["name"],
                                                                      "arguments": event["arguments"]}})
         elif type == "response.done":
-            self._respond(event["response"]["status"])
+            self._respond(event["response"])
 
-    def _respond(self, status: str) -> None:
+    @staticmethod
+    def _print(error: GlassesError) -> None:
+        print("no answer (%s): %s %s" % (error.code, error, error.fix_hint), file=sys.stderr)
+
+    def _respond(self, response: Dict[str, Any]) -> None:
         """Runs the tools that a response called, and asks for the next response."""
         self.is_answering = False
         calls, self._calls = self._calls, []
+        status = response["status"]
+        if status == "failed":
+            error = (response.get("status_details") or {}).get("error") or {}
+            self._on_error(_assistant_error(error.get("code") or "provider_error", "the model failed to answer"))
         if status != "completed" or not calls:
             return
         for call in calls:
@@ -357,7 +371,7 @@ class _Conversation:
         if not self._spoken or self._spoken[0] is not spoken:
             return
         if not spoken.complete:
-            self._send({"type": "response.cancel"})  # else the model would go on with it
+            self._send({"type": "response.cancel", "event_id": _ATTEMPT})  # else the model would go on with it
         self._silenced.add(spoken.item)
         if played_ms is not None:
             self._cut(spoken, played_ms)
@@ -400,10 +414,10 @@ class _Conversation:
         if not spoken.item:
             return
         if played_ms == 0:
-            self._send({"type": "conversation.item.delete", "item_id": spoken.item})
+            self._send({"type": "conversation.item.delete", "event_id": _ATTEMPT, "item_id": spoken.item})
         else:
-            self._send({"type": "conversation.item.truncate", "item_id": spoken.item, "content_index": 0,
-                        "audio_end_ms": played_ms})
+            self._send({"type": "conversation.item.truncate", "event_id": _ATTEMPT, "item_id": spoken.item,
+                        "content_index": 0, "audio_end_ms": played_ms})
 
     def _interrupt_text(self, event: Event) -> None:
         """Stops the answer to what the wearer said before, and keeps a final transcript for answer_text."""
@@ -425,6 +439,8 @@ class _Conversation:
         except GlassesError as e:
             if e is self._glasses._ended:
                 raise
+            if e.code != "cancelled":
+                self._on_error(e)
             if e.code in ("no_credit", "cap_reached", "credit_locked", "invalid_key"):
                 self.end(e.code)
 #: end

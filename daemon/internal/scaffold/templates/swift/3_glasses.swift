@@ -260,9 +260,12 @@ public final class Glasses: @unchecked Sendable {
     public func converse(
         instructions: String = "", tools: [AssistantTool] = [],
         onHeard: @escaping @Sendable (String) async throws -> Void = { _ in },
-        onSaid: @escaping @Sendable (String) async throws -> Void = { _ in }
+        onSaid: @escaping @Sendable (String) async throws -> Void = { _ in },
+        onError: @escaping @Sendable (GlassesError) async throws -> Void = { error in
+            print("no answer (\(error.code)): \(error.message) \(error.fixHint)")
+        }
     ) async throws -> ConversationEnd {
-        let begun = AssistantConversation(self, instructions, tools, onHeard, onSaid)
+        let begun = AssistantConversation(self, instructions, tools, onHeard, onSaid, onError)
         let isWork: Bool = try locked {
             if let ended = ended { throw ended }
             if conversation != nil { throw GlassesError.assistant("busy", "a conversation is running already") }

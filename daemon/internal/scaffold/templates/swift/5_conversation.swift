@@ -39,6 +39,7 @@ final class AssistantConversation: @unchecked Sendable {
     private static let pacingPeriod = 5000
     private static let reopenAfter = 1.0 // seconds until a lost conversation is opened again
     private static let maxAttempts = 30 // to open it without success
+    private static let attempt = "attempt" // the id of events that may fail, because the answer may have ended
     /// The reasons of close codes that another attempt would not change.
     private static let finalReasons = [
         4400: "refused", 4401: "closed", 4402: "no_credit", 4408: "session_limit", 4410: "closed",
@@ -60,6 +61,7 @@ final class AssistantConversation: @unchecked Sendable {
     private let tools: [AssistantTool]
     private let onHeard: @Sendable (String) async throws -> Void
     private let onSaid: @Sendable (String) async throws -> Void
+    private let onError: @Sendable (GlassesError) async throws -> Void
     private let session = URLSession(configuration: .ephemeral, delegate: AssistantRedirects(), delegateQueue: nil)
     // Only run uses what follows.
     private var spoken: [AssistantUtterance] = []
@@ -83,12 +85,14 @@ final class AssistantConversation: @unchecked Sendable {
 
     init(_ glasses: Glasses, _ instructions: String, _ tools: [AssistantTool],
          _ onHeard: @escaping @Sendable (String) async throws -> Void,
-         _ onSaid: @escaping @Sendable (String) async throws -> Void) {
+         _ onSaid: @escaping @Sendable (String) async throws -> Void,
+         _ onError: @escaping @Sendable (GlassesError) async throws -> Void) {
         self.glasses = glasses
         self.instructions = instructions
         self.tools = tools
         self.onHeard = onHeard
         self.onSaid = onSaid
+        self.onError = onError
     }
 
     func run() async throws -> ConversationEnd {
@@ -383,6 +387,11 @@ final class AssistantConversation: @unchecked Sendable {
         switch event["type"] as? String ?? "" {
         case "error":
             owe(false)
+            let error = event["error"] as? JSONObject ?? [:]
+            if error["event_id"] as? String != AssistantConversation.attempt {
+                let code = error["code"] as? String ?? "provider_error"
+                try await onError(GlassesError.assistant(code, error["message"] as? String ?? ""))
+            }
         case "input_audio_buffer.speech_started":
             await interrupt()
         case "conversation.item.input_audio_transcription.completed":
@@ -404,7 +413,14 @@ final class AssistantConversation: @unchecked Sendable {
                 id: event["call_id"] as? String ?? "", name: event["name"] as? String ?? "",
                 arguments: event["arguments"] as? String ?? ""))
         case "response.done":
-            respond((event["response"] as? JSONObject)?["status"] as? String ?? "")
+            let response = event["response"] as? JSONObject ?? [:]
+            let status = response["status"] as? String ?? ""
+            respond(status)
+            if status == "failed" {
+                let details = response["status_details"] as? JSONObject
+                let code = (details?["error"] as? JSONObject)?["code"] as? String ?? "provider_error"
+                try await onError(GlassesError.assistant(code, "the model failed to answer"))
+            }
         default:
             break
         }
@@ -498,7 +514,7 @@ final class AssistantConversation: @unchecked Sendable {
     /// Drops the rest of an answer and tells the model how much of it was heard, if that is known.
     private func stop(_ utterance: AssistantUtterance, _ playedMs: Int?) {
         if utterance !== spoken.first { return }
-        if !utterance.complete { send(["type": "response.cancel"]) } // else the model would go on with it
+        if !utterance.complete { send(["type": "response.cancel", "event_id": AssistantConversation.attempt]) } // else the model would go on with it
         silenced.insert(utterance.item)
         if let playedMs = playedMs { cut(utterance, playedMs) }
         goOn(utterance)
@@ -546,10 +562,10 @@ final class AssistantConversation: @unchecked Sendable {
         let item = utterance.item
         if item.isEmpty { return }
         if playedMs == 0 {
-            send(["type": "conversation.item.delete", "item_id": item])
+            send(["type": "conversation.item.delete", "event_id": AssistantConversation.attempt, "item_id": item])
         } else {
-            send(["type": "conversation.item.truncate", "item_id": item, "content_index": 0,
-                  "audio_end_ms": playedMs])
+            send(["type": "conversation.item.truncate", "event_id": AssistantConversation.attempt, "item_id": item,
+                  "content_index": 0, "audio_end_ms": playedMs])
         }
     }
 
@@ -568,6 +584,7 @@ final class AssistantConversation: @unchecked Sendable {
             if glasses.locked({ !reason.isEmpty }) { return }
             await attempt("speech.say", ["text": String(answer.text.prefix(2000))])
         } catch let error as GlassesError {
+            if error.code != "cancelled" { try await onError(error) }
             if AssistantConversation.finalCodes.contains(error.code) { end(error.code) }
         }
     }

@@ -134,6 +134,8 @@ export interface ConversationOptions {
   onHeard?: (text: string) => void | Promise<void>;
   /** Gets the text of the answer so far, whenever more of it arrives. */
   onSaid?: (text: string) => void | Promise<void>;
+  /** Gets why an answer failed; the conversation continues. Without it, the error is printed. */
+  onError?: (error: GlassesError) => void | Promise<void>;
 }
 
 /** How a conversation ended. */

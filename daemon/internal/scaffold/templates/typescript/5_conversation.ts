@@ -33,6 +33,7 @@ const maxAhead = 25_000;
 const pacingPeriod = 5000;
 const reopenAfter = 1000; // ms until a lost conversation is opened again
 const maxAttempts = 30; // to open it without success
+const attempt = "attempt"; // the id of events that may fail, because the answer may have ended
 /** Reasons of close codes that another attempt would not change. */
 const final: Record<number, string> = {
   4400: "refused", 4401: "closed", 4402: "no_credit", 4408: "session_limit", 4410: "closed",
@@ -219,24 +220,33 @@ class Conversation {
         this.#calls.push({ id: event.call_id, type: "function", function: { name: event.name, arguments: event.arguments } });
         break;
       case "response.done":
-        await this.#respond(event.response.status);
+        await this.#respond(event.response);
         break;
       case "error":
         this.isAnswering = false;
         if (event.error.event_id === "update") this.#updates.shift()?.();
+        else if (event.error.event_id !== attempt) await this.#fail(assistantError(event.error.code, event.error.message));
     }
   }
 
   /** respond runs the tools that a response called, and asks for the next response. */
-  async #respond(status: string): Promise<void> {
+  async #respond({ status, status_details: details }: any): Promise<void> { // eslint-disable-line
     this.isAnswering = false;
     const calls = this.#calls.splice(0);
+    if (status === "failed") {
+      await this.#fail(assistantError(details?.error?.code ?? "provider_error", "the model failed to answer"));
+    }
     if (status !== "completed" || calls.length === 0) return;
     for (const call of calls) {
       const { content } = await this.#host.use(call, this.#options.tools ?? []);
       this.#send({ type: "conversation.item.create", item: { type: "function_call_output", call_id: call.id, output: content } });
     }
     this.#send({ type: "response.create" });
+  }
+
+  async #fail(error: GlassesError): Promise<void> {
+    if (this.#options.onError) await this.#options.onError(error);
+    else console.error(`no answer (${error.code}): ${error.message} ${error.fixHint ?? ""}`);
   }
 
   #speak(item: string, sound: Uint8Array): void {
@@ -287,7 +297,7 @@ class Conversation {
   /** stop drops the rest of an answer and tells the model how much of it was heard, if that is known. */
   #stop(spoken: Utterance, playedMs?: number): void {
     if (this.#spoken[0] !== spoken) return;
-    if (!spoken.complete) this.#send({ type: "response.cancel" }); // else the model would go on with it
+    if (!spoken.complete) this.#send({ type: "response.cancel", event_id: attempt }); // else the model would go on with it
     this.#silenced.add(spoken.item);
     if (playedMs !== undefined) this.#cut(spoken, playedMs);
     this.#next(spoken);
@@ -329,8 +339,9 @@ class Conversation {
   /** cut truncates an answer to what was heard, or deletes it if that is nothing. */
   #cut({ item }: Utterance, playedMs: number): void {
     if (!item) return;
-    if (playedMs === 0) this.#send({ type: "conversation.item.delete", item_id: item });
-    else this.#send({ type: "conversation.item.truncate", item_id: item, content_index: 0, audio_end_ms: playedMs });
+    const at = { event_id: attempt, item_id: item };
+    if (playedMs === 0) this.#send({ type: "conversation.item.delete", ...at });
+    else this.#send({ type: "conversation.item.truncate", ...at, content_index: 0, audio_end_ms: playedMs });
   }
 
   /** listenForText answers transcripts with ask and say. */
@@ -349,6 +360,7 @@ class Conversation {
         await this.#host.command("speech.say", { text: answer.text.slice(0, 2000) }).catch(() => {});
       } catch (e) {
         if (!(e instanceof GlassesError)) throw e;
+        if (e.code !== "cancelled") await this.#fail(e);
         if (["no_credit", "cap_reached", "credit_locked", "invalid_key"].includes(e.code)) this.end(e.code);
       }
     }));
