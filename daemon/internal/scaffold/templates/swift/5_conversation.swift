@@ -108,19 +108,23 @@ final class AssistantConversation: @unchecked Sendable {
             await listen()
             while let input = await next() { try await handle(input) }
         } catch {
-            await leave()
-            if glasses.locked({ glasses.ended == nil }) { throw error }
+            if glasses.locked({ glasses.ended == nil }) {
+                await leave()
+                throw error
+            }
         }
         await leave()
         let why = glasses.locked { reason }
         return ConversationEnd(reason: why, mode: found ? "realtime" : "text")
     }
 
-    /// Stops listening and the sound of an answer.
+    /// Closes the connection, and stops listening and the sound of an answer.
     private func leave() async {
         let first = spoken.first
         spoken = []
+        let open = glasses.locked { task }
         forget()
+        open?.cancel(with: .normalClosure, reason: nil)
         first?.stopPacing?()
         let isRealtime = glasses.locked { self.isRealtime == true }
         await attempt(isRealtime ? "audio.stop" : "transcription.stop")
@@ -128,12 +132,10 @@ final class AssistantConversation: @unchecked Sendable {
     }
 
     private func close() {
-        let open: URLSessionWebSocketTask? = glasses.locked {
+        glasses.locked {
             isOver = true
             rest()
-            return task
         }
-        open?.cancel(with: .normalClosure, reason: nil)
         session.finishTasksAndInvalidate()
     }
 
