@@ -343,6 +343,14 @@ func TestCodeExamples_AddACapabilityWithoutAnAccount(t *testing.T) {
 	}
 }
 
+func TestCodeExamples_NameTheMissingFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "nope")
+	result, _ := newWorld().in(t.TempDir(), t, "getCodeExample", map[string]any{"language": "python", "dir": dir})
+	if result.Outcome != problem.CodeFolderUnusable || !strings.Contains(result.Text, dir+" does not exist") {
+		t.Errorf("%s", result.Text)
+	}
+}
+
 // An example comes with its test, which belongs to the app once it is written.
 func TestCodeExamples_WriteTheTest(t *testing.T) {
 	w, dir := newWorld(), t.TempDir()

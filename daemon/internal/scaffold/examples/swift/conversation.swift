@@ -29,11 +29,13 @@ actor Kitchen {
 
     nonisolated var tools: [AssistantTool] {
         let about = "Puts an item on the shopping list and returns the whole list."
-        let addItem = AssistantTool(name: "add_item", description: about, parameters: parameters("item", "string")) { given in
+        let item = parameters("item", "string")
+        let addItem = AssistantTool(name: "add_item", description: about, parameters: item) { given in
             await self.add(given["item"] as? String ?? "")
         }
         let timer = "Starts a kitchen timer of 1 to 180 minutes."
-        let start = AssistantTool(name: "start_timer", description: timer, parameters: parameters("minutes", "integer")) { given in
+        let minutes = parameters("minutes", "integer")
+        let start = AssistantTool(name: "start_timer", description: timer, parameters: minutes) { given in
             try await self.startTimer(given["minutes"] as? Int ?? 0)
         }
         return [addItem, start]

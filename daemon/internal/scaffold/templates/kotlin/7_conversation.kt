@@ -406,7 +406,8 @@ private class Conversation(
     /** Drops the rest of an answer and tells the model how much of it was heard, if that is known. */
     private fun stop(utterance: Utterance, playedMs: Long?) {
         if (utterance !== spoken.peek()) return
-        if (!utterance.complete) send(mapOf("type" to "response.cancel", "event_id" to ATTEMPT)) // else the model would go on with it
+        // Without this, the model would go on with the answer.
+        if (!utterance.complete) send(mapOf("type" to "response.cancel", "event_id" to ATTEMPT))
         silenced.add(utterance.item)
         if (playedMs != null) cut(utterance, playedMs)
         goOn(utterance)

@@ -516,7 +516,8 @@ final class AssistantConversation: @unchecked Sendable {
     /// Drops the rest of an answer and tells the model how much of it was heard, if that is known.
     private func stop(_ utterance: AssistantUtterance, _ playedMs: Int?) {
         if utterance !== spoken.first { return }
-        if !utterance.complete { send(["type": "response.cancel", "event_id": AssistantConversation.attempt]) } // else the model would go on with it
+        // Without this, the model would go on with the answer.
+        if !utterance.complete { send(["type": "response.cancel", "event_id": AssistantConversation.attempt]) }
         silenced.insert(utterance.item)
         if let playedMs = playedMs { cut(utterance, playedMs) }
         goOn(utterance)

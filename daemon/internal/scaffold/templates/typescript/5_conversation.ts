@@ -121,7 +121,8 @@ class Conversation {
     if (!gateway) throw assistantError("no_gateway", "this session has no AI gateway");
     try {
       const { status } = await fetch(`${gateway.url}/realtime?model=assistant`, {
-        headers: { Authorization: `Bearer ${gateway.token}` }, redirect: "error", credentials: "omit", cache: "no-store",
+        headers: { Authorization: `Bearer ${gateway.token}` },
+        redirect: "error", credentials: "omit", cache: "no-store",
       });
       return status === 426; // it asks for a WebSocket
     } catch {
@@ -217,7 +218,9 @@ class Conversation {
         break;
       }
       case "response.function_call_arguments.done":
-        this.#calls.push({ id: event.call_id, type: "function", function: { name: event.name, arguments: event.arguments } });
+        this.#calls.push({
+          id: event.call_id, type: "function", function: { name: event.name, arguments: event.arguments },
+        });
         break;
       case "response.done":
         await this.#respond(event.response);
@@ -225,7 +228,9 @@ class Conversation {
       case "error":
         this.isAnswering = false;
         if (event.error.event_id === "update") this.#updates.shift()?.();
-        else if (event.error.event_id !== attempt) await this.#fail(assistantError(event.error.code, event.error.message));
+        else if (event.error.event_id !== attempt) {
+          await this.#fail(assistantError(event.error.code, event.error.message));
+        }
     }
   }
 
@@ -239,7 +244,8 @@ class Conversation {
     if (status !== "completed" || calls.length === 0) return;
     for (const call of calls) {
       const { content } = await this.#host.use(call, this.#options.tools ?? []);
-      this.#send({ type: "conversation.item.create", item: { type: "function_call_output", call_id: call.id, output: content } });
+      const item = { type: "function_call_output", call_id: call.id, output: content };
+      this.#send({ type: "conversation.item.create", item });
     }
     this.#send({ type: "response.create" });
   }
@@ -261,7 +267,8 @@ class Conversation {
   #play(): void {
     const spoken = this.#spoken[0];
     if (!spoken || this.#isOver) return;
-    spoken.playback ??= this.#host.start("playback.start", { sampleRate: voiceRate }, (code) => this.#refuse(spoken, code));
+    const refused = (code: string) => this.#refuse(spoken, code);
+    spoken.playback ??= this.#host.start("playback.start", { sampleRate: voiceRate }, refused);
     spoken.stopPacing ??= this.#host.every(pacingPeriod, () => {
       spoken.ahead = Math.max(0, spoken.ahead - pacingPeriod);
       if (spoken === this.#spoken[0]) this.#play();
@@ -297,7 +304,8 @@ class Conversation {
   /** stop drops the rest of an answer and tells the model how much of it was heard, if that is known. */
   #stop(spoken: Utterance, playedMs?: number): void {
     if (this.#spoken[0] !== spoken) return;
-    if (!spoken.complete) this.#send({ type: "response.cancel", event_id: attempt }); // else the model would go on with it
+    // Without this, the model would go on with the answer.
+    if (!spoken.complete) this.#send({ type: "response.cancel", event_id: attempt });
     this.#silenced.add(spoken.item);
     if (playedMs !== undefined) this.#cut(spoken, playedMs);
     this.#next(spoken);
