@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -237,7 +238,11 @@ func (s *soak) work(during func()) {
 	during()
 	stop()
 	all.Wait()
+	// Pooled connections would count as the backend's.
 	s.provider.CloseIdle()
+	for _, who := range append(slices.Clone(s.people), s.greedyOwner) {
+		who.Browser.Client().CloseIdleConnections()
+	}
 }
 
 // workWithoutFaults measures the resources of the processes after work without faults.
