@@ -200,6 +200,33 @@ var faults = map[string]func(f glasses.Frame, body []byte) []Message{
 		return message(f, body)
 	},
 	"after audio.stop there is no more sound": late(glasses.TypeAudioChunk),
+	"a playback ends with an event, or is unsupported": func(f glasses.Frame, body []byte) []Message {
+		f.Payload = json.RawMessage(strings.ReplaceAll(string(f.Payload), `"finished"`, `"started"`))
+		return message(f, body)
+	},
+}
+
+// older is glasses of a program that does not know playback.
+type older struct{ *simulated }
+
+func (o older) Send(ctx context.Context, data []byte) error {
+	f, err := glasses.Parse(data)
+	if err == nil && strings.HasPrefix(f.Type, "playback.") {
+		f.Type, f.Payload = glasses.TypeResult, json.RawMessage(`{"error":{"code":"unsupported","message":"unknown type"}}`)
+		o.messages <- message(f, nil)[0]
+		return nil
+	}
+	return o.simulated.Send(ctx, data)
+}
+
+// Programs that are older than playback remain conformant.
+func TestCheck_PassesGlassesWithoutPlayback(t *testing.T) {
+	const model = "rayban_display"
+	m, _ := glasses.Model(model)
+	lines, err := Check(t.Context(), older{start(t, model, message)}, m, func(Line) {})
+	if failed := failures(t, lines); err != nil || len(failed) > 0 {
+		t.Errorf("got %v (error %v), want no failure", failed, err)
+	}
 }
 
 // A phone's camera stores the phone's orientation and location in pictures, which an app must not receive.

@@ -28,6 +28,9 @@ func streamRules(m glasses.DeviceModel) (list []rule) {
 			rule{"after audio.stop there is no more sound", commandSection,
 				ends(glasses.TypeAudioStop, glasses.TypeAudioChunk)})
 	}
+	if m.Speaker {
+		list = append(list, rule{"a playback ends with an event, or is unsupported", eventSection, playbackEnds})
+	}
 	if m.Camera != nil {
 		list = append(list, rule{"video.start sends pictures", binarySection, videoIsSent},
 			rule{"after video.stop there are no more pictures", commandSection,
@@ -101,6 +104,43 @@ func soundIsSent(ctx context.Context, c *checker) error {
 
 func secondStream(ctx context.Context, c *checker) error {
 	return c.wantRefusal(ctx, glasses.TypeAudioStart, struct{}{}, glasses.CodeBusy)
+}
+
+// playbackEnds plays no sound, whose only event is finished. Programs that are older than playback may refuse it.
+func playbackEnds(ctx context.Context, c *checker) error {
+	id, err := c.send(ctx, glasses.TypePlaybackStart, glasses.PlaybackStart{SampleRate: sampleRate})
+	if err != nil {
+		return err
+	}
+	r, _, err := c.await(ctx, id)
+	switch {
+	case err != nil || r.Error != nil && r.Error.Code == glasses.CodeUnsupported:
+		return err
+	case r.Error != nil:
+		return fmt.Errorf("playback.start returned %s, want ok or unsupported", outcome(r))
+	}
+	_, before, err := c.wantOK(ctx, glasses.TypePlaybackEnd, struct{}{})
+	limit := time.After(streamTime)
+	for err == nil {
+		var r received
+		ok := true
+		if len(before) > 0 {
+			r, before = before[0], before[1:]
+		} else {
+			r, ok, err = c.receive(ctx, limit)
+		}
+		var got glasses.PlaybackState
+		switch {
+		case err != nil || ok && r.Type != glasses.TypePlayback:
+		case !ok:
+			err = fmt.Errorf("no playback event arrived within %v of the result of playback.end", streamTime)
+		case json.Unmarshal(r.Payload, &got) != nil || got != glasses.PlaybackState{ID: id, State: glasses.PlaybackFinished}:
+			return fmt.Errorf("a playback without sound ended with %s, want state finished and playedMs 0", r.Payload)
+		default:
+			return nil
+		}
+	}
+	return err
 }
 
 func videoIsSent(ctx context.Context, c *checker) error {
