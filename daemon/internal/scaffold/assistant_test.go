@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -349,6 +350,24 @@ func TestAssistant_ConversesWithText(t *testing.T) {
 		p.send(glasses.TypeBattery, "g-6", glasses.Battery{Level: 4})
 		p.ok(p.expect(glasses.TypeTranscriptionStop, ""))
 		p.expect("com.example.ended", `{"mode":"text","reason":"stopped"}`)
+		p.leave(app)
+	})
+}
+
+// An error of the app's own code ends the conversation, which stops listening. In TypeScript it ends the app.
+func TestAssistant_ConversationEndsWithTheAppsError(t *testing.T) {
+	t.Parallel()
+	blocking := slices.DeleteFunc(newestVariants(t), func(v variant) bool {
+		return v.language != Python && v.language != Kotlin
+	})
+	eachOf(t, blocking, func(t *testing.T, start func(env ...string) *app) {
+		app, p, _ := startAssistant(t, start)
+		p.input("g-1", "talk")
+		p.ok(p.expect(glasses.TypeTranscriptionStart, ""))
+		p.send(glasses.TypeTranscript, "g-2", glasses.Transcript{Text: "Break", Final: true})
+		p.ok(p.expect(glasses.TypeSpeechStop, ""))
+		p.ok(p.expect(glasses.TypeTranscriptionStop, ""))
+		p.expect("com.example.ended", `{"reason":"own"}`)
 		p.leave(app)
 	})
 }

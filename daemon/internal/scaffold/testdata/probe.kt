@@ -61,11 +61,19 @@ fun handle(glasses: Glasses, event: Event) {
         }
         "talk" -> {
             glasses.on("battery") { glasses.stopConversing() }
-            val end = glasses.converse(
-                "Be brief.", onHeard = { glasses.log("com.example.heard", mapOf("text" to it)) },
-                onSaid = { glasses.log("com.example.said", mapOf("text" to it)) }
-            )
-            glasses.log("com.example.ended", mapOf("reason" to end.reason, "mode" to end.mode))
+            try {
+                val end = glasses.converse(
+                    "Be brief.", onHeard = {
+                        if (it == "Break") throw GlassesError("own", "of the app itself")
+                        glasses.log("com.example.heard", mapOf("text" to it))
+                    },
+                    onSaid = { glasses.log("com.example.said", mapOf("text" to it)) }
+                )
+                glasses.log("com.example.ended", mapOf("reason" to end.reason, "mode" to end.mode))
+            } catch (e: GlassesError) {
+                if (e.code == "closed") throw e
+                glasses.log("com.example.ended", mapOf("reason" to e.code))
+            }
         }
         "connection" -> glasses.on("connection") { glasses.log("com.example.connection", it.payload + mapOf("at" to it.at)) }
         "never" -> glasses.every(0) {}

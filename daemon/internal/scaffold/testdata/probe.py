@@ -62,10 +62,20 @@ def handle(glasses, event):
         glasses.log("com.example.next", {"target": after.payload["target"] if after else "none"})
     elif target == "talk":
         glasses.on("battery", lambda e: glasses.stop_conversing())
-        end = glasses.converse(
-            instructions="Be brief.", on_heard=lambda text: glasses.log("com.example.heard", {"text": text}),
-            on_said=lambda text: glasses.log("com.example.said", {"text": text}))
-        glasses.log("com.example.ended", {"reason": end.reason, "mode": end.mode})
+
+        def heard(text):
+            if text == "Break":
+                raise GlassesError("own", "of the app itself")
+            glasses.log("com.example.heard", {"text": text})
+
+        try:
+            end = glasses.converse(instructions="Be brief.", on_heard=heard,
+                                   on_said=lambda text: glasses.log("com.example.said", {"text": text}))
+            glasses.log("com.example.ended", {"reason": end.reason, "mode": end.mode})
+        except GlassesError as e:
+            if e.code == "closed":
+                raise
+            glasses.log("com.example.ended", {"reason": e.code})
     elif target == "connection":
         glasses.on("connection", lambda e: glasses.log("com.example.connection", dict(e.payload, at=e.at)))
     elif target == "never":

@@ -94,6 +94,8 @@ class _Conversation:
         except GlassesError as e:
             if e is glasses._ended and e.code == "closed":
                 return ConversationEnd("closed", mode)
+            if e is not glasses._ended:  # of a tool or a handler
+                self._leave(mode)
             raise
         except Exception:  # of a tool or a handler
             self._leave(mode)
@@ -104,6 +106,8 @@ class _Conversation:
             for off in offs:
                 off()
             self._stopped.set()
+            for event in self._events:
+                self._discard(event)
             if self._socket:
                 self._socket.close()
         return ConversationEnd(self._reason, mode)
@@ -120,7 +124,16 @@ class _Conversation:
         self._forget()
 
     def take(self, event: Dict[str, Any]) -> None:
-        self._events.append(event)
+        if self._stopped.is_set():
+            self._discard(event)
+        else:
+            self._events.append(event)
+
+    @staticmethod
+    def _discard(event: Dict[str, Any]) -> None:
+        """Closes a connection that was opened too late."""
+        if event["type"] == "opened":
+            event["socket"].close()
 
     def catch_up(self, barrier: str) -> bool:
         """Answers a barrier later if the gateway may still react to what it was sent; reports whether that is so."""
