@@ -282,7 +282,7 @@ func TestTranscriptOfTheMicrophonesSound(t *testing.T) {
 		t.Errorf("transcripts of the chunks: %q, want %q", said, want)
 	}
 	for _, transcript := range []string{
-		`[{"text":"late","endMs":1301}]`, `[{"text":"","endMs":1}]`, `[{"text":"a","endMs":2},{"text":"b","endMs":2}]`,
+		`[{"text":"late","endMs":601}]`, `[{"text":"","endMs":1}]`, `[{"text":"a","endMs":2},{"text":"b","endMs":2}]`,
 		`[{"text":"` + strings.Repeat("a", glasses.MaxSoundTranscript+1) + `","endMs":1}]`,
 	} {
 		if got := b.code(b.do(glasses.SimMicrophone, `{"transcript":`+transcript+`}`, sound...)); got != "bad_payload" {

@@ -163,6 +163,9 @@ func (d *Device) putBeforeCamera(body []byte) *glasses.Error {
 	return err
 }
 
+// maxLateMs is how long after a sound its transcript may end. It is less than the silence that ends a turn.
+const maxLateMs = 300
+
 // putBeforeMicrophone sets the sound that the microphone captures once, starting now or at the next audio.start. An
 // empty body switches back to the host's microphone.
 func (d *Device) putBeforeMicrophone(body []byte, transcript []glasses.Words) *glasses.Error {
@@ -178,9 +181,9 @@ func (d *Device) putBeforeMicrophone(body []byte, transcript []glasses.Words) *g
 		return refuse(glasses.CodeBadPayload, err.Error())
 	}
 	// Speech recognisers often report an end that is slightly late.
-	if n := len(transcript); n > 0 && transcript[n-1].EndMs > sound.Ms()+1000 {
-		return refuse(glasses.CodeBadPayload, fmt.Sprintf("the transcript ends at %d ms, over a second after the sound, "+
-			"which ends at %d ms", transcript[n-1].EndMs, sound.Ms()))
+	if n := len(transcript); n > 0 && transcript[n-1].EndMs > sound.Ms()+maxLateMs {
+		return refuse(glasses.CodeBadPayload, fmt.Sprintf("the transcript ends at %d ms, over %d ms after the sound, "+
+			"which ends at %d ms", transcript[n-1].EndMs, maxLateMs, sound.Ms()))
 	}
 	d.sound, d.transcript = sound, transcript
 	if s := d.running(glasses.StreamAudio); s != nil {

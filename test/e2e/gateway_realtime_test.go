@@ -53,6 +53,10 @@ const (
 	byEither          // the connection broke: an estimate, or nothing if no part of the answer arrived
 )
 
+// mostOfTurn is the maximum cost of a turn, in micro-USD.
+var mostOfTurn = llmtest.CatalogueVoicePrices.AudioIn*llmtest.VoiceContext +
+	llmtest.CatalogueVoicePrices.AudioOut*llmtest.VoiceOutput
+
 // The official client, with only base URL and key changed, holds a turn in text and one in sound with a provider that
 // misbehaves.
 func TestModelClients_Realtime(t *testing.T) {
@@ -101,7 +105,8 @@ func TestModelClients_Realtime(t *testing.T) {
 				bill += b.Bill(llmtest.CatalogueVoicePrices)
 			}
 			used = g.settled().Used - used
-			if pays == byBook && used != bill || pays == byEstimate && used <= 0 || pays == byOperator && used != 0 {
+			if pays == byBook && used != bill || pays == byEstimate && used <= 0 || pays == byOperator && used != 0 ||
+				used < 0 || used > mostOfTurn {
 				t.Errorf("%s, sound %v: charged %d micro-USD, the provider bills %d", model, sound, used, bill)
 			}
 		}

@@ -1,6 +1,6 @@
 // Package llmtest is a model provider for tests. It serves the chat completions, responses and messages interfaces and
-// realtime sessions on its own port, and records the tokens of each call and answer. The model's name selects how it misbehaves. Each word of its
-// answers is one token. Use it only in tests.
+// realtime sessions on its own port, and records the tokens of each call and answer. The model's name selects how it
+// misbehaves. Each word of its answers is one token. Use it only in tests.
 package llmtest
 
 import (

@@ -85,7 +85,7 @@ type talk struct {
 	detects bool // the end of speech is detected
 	creates bool // and starts an answer
 	said    string
-	open    *Answer // changed only while p.mu is held
+	open    *Answer // p.mu guards its end
 	updates int
 }
 

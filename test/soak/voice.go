@@ -165,8 +165,8 @@ func (t *conversation) answer(left, limited context.Context, listens time.Durati
 		case err != nil:
 			return callError(left, err)
 		}
-		if bytes.Contains(data, []byte(llmtest.Key)) {
-			t.app.results.report("%s: the provider's key is in an event of %s", t.app.name, t.model)
+		if bytes.Contains(data, []byte(llmtest.Key)) || bytes.Contains(data, []byte(llmtest.Account)) {
+			t.app.results.report("%s: the provider's key or account is in an event of %s", t.app.name, t.model)
 		}
 		var e struct {
 			Type  string

@@ -284,7 +284,7 @@ func (c *Conversation) tell(event []byte) { _ = c.app.Write(websocket.Text, even
 func (c *Conversation) finish(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ending != nil && !errors.Is(cause, errLeft) {
+	if c.ending != nil {
 		return
 	}
 	c.ending = cause

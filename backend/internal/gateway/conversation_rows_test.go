@@ -54,6 +54,33 @@ func (l *rowLog) wait(t *testing.T) []string {
 	return l.rows
 }
 
+// The log says why there is no answer, without the provider's words.
+func TestConversation_LogsWhyThereIsNoAnswer(t *testing.T) {
+	for model, want := range map[string]string{
+		llmtest.FailedAnswer:  `{"code":"provider_error","message":"the model failed to answer"}`,
+		llmtest.RefusesAnswer: `{"code":"provider_error","message":"the model's provider refused to answer"}`,
+		llmtest.Good:          `{"code":"no_credit",`,
+	} {
+		money := credit.USD
+		if model == llmtest.Good {
+			money = 1
+		}
+		w := newWorld(t, money, talkLimits)
+		log := &rowLog{ended: make(chan struct{})}
+		w.Sessions = log
+		a := w.talkAs(t, model, time.Minute,
+			Caller{Account: "acc", Project: "com.example.app", Key: "key", Session: "ses_1"})
+		a.until("session.created")
+		a.send(askAnswer)
+		a.until("response.done", "error invalid_value", "error no_credit")
+		_ = a.conn.Close(ws.StatusNormalClosure, "")
+		rows := log.wait(t)
+		if !slices.ContainsFunc(rows, func(row string) bool { return strings.HasPrefix(row, "ses_1 failed "+want) }) {
+			t.Errorf("%s: got the rows %v, want failed %s", model, rows, want)
+		}
+	}
+}
+
 // A conversation with a session's token leaves rows in that session's event log. One with the key of a shipped app
 // leaves none.
 func TestConversation_Rows(t *testing.T) {

@@ -197,6 +197,11 @@ func TestConversation_ThreeProcessesChargeTheBill(t *testing.T) {
 	client := enginetest.Connect(t, c.database)
 	watched, done := sync.WaitGroup{}, make(chan struct{})
 	watched.Go(func() { c.watchBalance(client, done) })
+	stop := sync.OnceFunc(func() {
+		close(done)
+		watched.Wait()
+	})
+	defer stop()
 	const rounds = 25
 	for n := range rounds {
 		for i, a := range all {
@@ -210,8 +215,7 @@ func TestConversation_ThreeProcessesChargeTheBill(t *testing.T) {
 			a.until("response.done")
 		}
 	}
-	close(done)
-	watched.Wait()
+	stop()
 	var bill credit.Amount
 	for _, answer := range c.provider.Answers() {
 		bill += credit.Amount(answer.Bill(llmtest.CatalogueVoicePrices))

@@ -331,7 +331,7 @@ func TestConversation_Ends(t *testing.T) {
 			w.purse.renew = credit.ErrHoldEnded
 			w.purse.mu.Unlock()
 		}, closeNoCredit, true, false},
-		"too long": {nil, 300 * time.Millisecond, nil, closeOver, false, true},
+		"too long": {nil, 3 * time.Second, nil, closeOver, false, true},
 		"quiet":    {func(l *Limits) { l.Quiet = 300 * time.Millisecond }, time.Minute, nil, closeOver, false, true},
 		"frame above": {nil, time.Minute, func(_ *world, a *talker) {
 			_ = a.conn.Write(a.t.Context(), ws.MessageText, []byte(`{"type":"`+strings.Repeat("x", maxEvent)))

@@ -190,7 +190,7 @@ func (c *Conversation) serverEvent(e wire.ServerEvent) (forward bool, err error)
 			c.due = c.due || c.rules.Responds
 		}
 	case wire.EventError:
-		return true, c.failed(e)
+		return c.ending == nil, c.failed(e)
 	case wire.EventResponseCreated, wire.EventResponseDone:
 		switch {
 		case c.settled[e.Response]: // twice, or late
@@ -227,6 +227,7 @@ func (c *Conversation) failed(e wire.ServerEvent) error {
 		c.turn = nil
 		c.added = c.added.Plus(t.added) // the next answer reads it
 		t.settle(c.ctx, result{outcome: outcomeFailed}, wire.RealtimeUsage{})
+		c.rows.failed(problem.CodeProviderError, "the model's provider refused to answer")
 		return c.ending
 	}
 	return nil

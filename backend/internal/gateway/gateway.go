@@ -83,7 +83,7 @@ type Limits struct {
 	Quiet  time.Duration // without an event from either side; 60 s
 	Unpaid time.Duration // after an answer was refused for lack of credit; 30 s
 	Ping   time.Duration // between two pings, each of which needs a response before the next; 20 s
-	Drain  time.Duration // to wait for the usage of an answer after the app left; 5 s
+	Drain  time.Duration // to wait for the usage of an answer in which a conversation ends; 5 s
 }
 
 const (

@@ -76,7 +76,8 @@ func callers(t *testing.T, keys storedKeys, links *link.Service) (columns []colu
 	}
 	return []column{
 		{"nothing", "Accept", "*/*"}, {"garbage", bearer, "Bearer garbage"}, {"install id", "X-Service-Install-Id", "i-1"},
-		{"an agent's token", bearer, "Bearer " + linkOf(t, links, "ada").AuthToken}, {"a revoked key", bearer, "Bearer " + revoked.Secret},
+		{"an agent's token", bearer, "Bearer " + linkOf(t, links, "ada").AuthToken},
+		{"a revoked key", bearer, "Bearer " + revoked.Secret},
 		{"a suspended account's key", bearer, "Bearer " + tokens["carol"]}, {"ada's key", bearer, "Bearer " + tokens["ada"]},
 		{"ada's key as x-api-key", "X-Api-Key", tokens["ada"]}, {"bob's key", bearer, "Bearer " + tokens["bob"]},
 	}
@@ -101,8 +102,8 @@ func sessionTokens(t *testing.T, live *sessions.Assistants, links *link.Service)
 	t.Helper()
 	for name, owner := range map[string]string{"token of ada's session": "ada", "token of a closed session": "ada",
 		"token of a suspended account's session": "carol", "token of ada's session with a script": "ada"} {
-		s, _, err := live.Sessions.Mint(t.Context(), sessions.Owner{AccountID: owner, LinkID: linkOf(t, links, owner).LinkID},
-			sessions.Request{Project: "com.example.app"})
+		who := sessions.Owner{AccountID: owner, LinkID: linkOf(t, links, owner).LinkID}
+		s, _, err := live.Sessions.Mint(t.Context(), who, sessions.Request{Project: "com.example.app"})
 		if err != nil {
 			t.Fatal(err)
 		}

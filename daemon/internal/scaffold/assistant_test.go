@@ -401,10 +401,11 @@ func TestAssistant_GivesUpOnABrokenGateway(t *testing.T) {
 				}
 			}
 		})
-		stop := p.expect(glasses.TypeAudioStop, "") // after 30 attempts, one a second
-		cancel()
-		pings.Wait()
-		p.ok(stop)
+		defer func() {
+			cancel()
+			pings.Wait()
+		}()
+		p.ok(p.expect(glasses.TypeAudioStop, "")) // after 30 attempts, one a second
 		p.expect("com.example.ended", `{"mode":"realtime","reason":"gateway_unreachable"}`)
 		p.leave(app)
 	})

@@ -91,7 +91,7 @@ func speech(cues []cue) ([]byte, error) {
 	}
 	var pcm []byte // one byte per sample; 128 is silence
 	for _, c := range cues {
-		if c.begin > c.end || c.end > maxSpeechMs {
+		if c.begin >= c.end || c.end > maxSpeechMs {
 			return nil, fmt.Errorf("the text %.40q must end after it begins, and within 2 minutes", c.text)
 		}
 		if more := int(c.end*speechRate/1000) - len(pcm); more > 0 {

@@ -126,6 +126,6 @@ func testHint(e scaffold.Example) string {
 	if len(e.Tests) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" Its test, which needs neither a session nor a recording: servicectl session run %s -- COMMAND, with "+
-		"the command that starts the app.", e.Tests[0].Name)
+	return fmt.Sprintf(" Its test, which needs neither a session nor a recording: servicectl session run %s -- COMMAND, "+
+		"with the command that starts the app.", e.Tests[0].Name)
 }

@@ -173,8 +173,8 @@ func NameModel(data []byte, model string) []byte {
 	}, "session", "model")
 }
 
-// NameVoice replaces the provider's name of the voice in an event about the session or an answer, which is of. It
-// removes the name of a voice that voices, the provider's names by ours, does not have.
+// NameVoice replaces the provider's name of the voice in an event about a session or a response; of is the member with
+// it. NameVoice removes the name of a voice that voices, the provider's names by ours, does not have.
 func NameVoice(data []byte, of string, voices map[string]string) []byte {
 	return edit(data, func(v jsontext.Value) jsontext.Value {
 		theirs, _ := stringOf(v)

@@ -322,6 +322,22 @@ func FuzzRealtimeClient(f *testing.F) {
 	})
 }
 
+func TestNameVoice(t *testing.T) {
+	voices := map[string]string{"ember": "marin"}
+	for given, want := range map[string]string{
+		`{"type":"response.created","response":{"id":"r","audio":{"output":{"voice":"marin"}}}}`: `{"response":{"audio":` +
+			`{"output":{"voice":"ember"}},"id":"r"},"type":"response.created"}`,
+		`{"response":{"audio":{"output":{"format":1,"voice":"cedar"}}}}`: `{"response":{"audio":{"output":{"format":1}}}}`,
+		`{"response":{"id":"r"}}`: `{"response":{"id":"r"}}`,
+		`{"response":null}`:       `{"response":null}`,
+		`not JSON`:                `not JSON`,
+	} {
+		if got := string(NameVoice([]byte(given), "response", voices)); got != want {
+			t.Errorf("%s: got %s, want %s", given, got, want)
+		}
+	}
+}
+
 func FuzzRealtimeServer(f *testing.F) {
 	f.Add([]byte(`{"type":"response.done","response":{"id":"r","usage":{"input_tokens":1,"output_tokens":2}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -188,9 +188,10 @@ class Glasses internal constructor(settings: Settings) : Closeable {
     /**
      * Speaks with the wearer until stopConversing, e.g. from a handler: the model hears the microphone and answers with
      * sound, which stops when the wearer speaks again. Its tools run here, as for ask. onHeard gets what the wearer
-     * said, onSaid the text of the answer so far, onError why an answer failed. Without a realtime model it uses transcripts, ask and say instead. Use
-     * neither startAudio nor startTranscription meanwhile. It continues by itself after a lost connection, a phone call
-     * or folded glasses, but after a lost connection the model has forgotten what was said. Errors: those of ask.
+     * said, onSaid the text of the answer so far, onError why an answer failed. Without a realtime model it uses
+     * transcripts, ask and say instead. Use neither startAudio nor startTranscription meanwhile. It continues by itself
+     * after a lost connection, a phone call or folded glasses, but after a lost connection the model has forgotten what
+     * was said. Errors: those of ask.
      */
     fun converse(
         instructions: String = "", tools: List<AssistantTool> = emptyList(), onHeard: (String) -> Unit = {},

@@ -7,6 +7,7 @@ private const val MAX_AHEAD_MS = 25000L
 private const val PACING_PERIOD_MS = 5000L
 private const val REOPEN_AFTER_MS = 1000L // until a lost conversation is opened again
 private const val MAX_ATTEMPTS = 30 // to open it without success
+private const val MAY_FAIL = "may_fail" // the id of events that may fail, because the answer may have ended
 
 /** The reasons of close codes that another attempt would not change. */
 private val finalReasons = mapOf(
@@ -51,8 +52,6 @@ private class Utterance(var item: String) {
     var ended = false // playback.end was sent
 }
 
-private const val ATTEMPT = "attempt" // the id of events that may fail, because the answer may have ended
-
 /** One call of converse. A thread reads the gateway's events; the app's thread handles them and everything else. */
 private class Conversation(
     private val host: ConversationHost,
@@ -74,7 +73,9 @@ private class Conversation(
     private var said = ""
     private val barriers = ArrayList<String>() // to answer once the gateway has caught up
     private val updates = ArrayDeque<() -> Unit>() // what to do when it answers each session.update
+    private var mode = ""
     private var reason = ""
+    private var transcripts = 0
     private var messages: List<Map<String, Any?>> = emptyList() // in the mode text
     private var attempts = 0
     private var isHandling = false // an event, perhaps in the app's own code
@@ -83,7 +84,7 @@ private class Conversation(
     private var closed = false
 
     fun run(): ConversationEnd {
-        val mode = if (hasRealtime()) "realtime" else "text"
+        mode = if (hasRealtime()) "realtime" else "text"
         val offs = ArrayList<() -> Unit>()
         try {
             begin(mode, offs)
@@ -142,6 +143,7 @@ private class Conversation(
     fun end(why: String) {
         if (reason == "") reason = why
         forget()
+        if (mode == "text") glasses.stopAsking()
     }
 
     fun take(event: Map<String, Any?>) {
@@ -279,7 +281,7 @@ private class Conversation(
             when (event["type"]) {
                 "opened" -> configure(event["socket"] as WebSocket)
                 "lost" -> reopen(event["code"] as Int)
-                "transcript" -> answerText(event["text"].toString())
+                "transcript" -> answerText(event["text"].toString(), event["number"] as Int)
                 "session.updated" -> {
                     attempts = 0
                     updates.poll()?.invoke()
@@ -296,11 +298,14 @@ private class Conversation(
 
     private fun refused(error: Map<String, Any?>) {
         if (error["event_id"] == "update") {
+            attempts = 0
             updates.poll()?.invoke()
             return
         }
+        val code = error["code"].toString()
+        if (error["event_id"] == MAY_FAIL || code == "conversation_already_has_active_response") return
         isAnswering = false
-        if (error["event_id"] != ATTEMPT) onError(assistantError(error["code"].toString(), error["message"].toString()))
+        onError(assistantError(code, error["message"].toString()))
     }
 
     private fun reopen(code: Int) {
@@ -407,7 +412,7 @@ private class Conversation(
     private fun stop(utterance: Utterance, playedMs: Long?) {
         if (utterance !== spoken.peek()) return
         // Without this, the model would go on with the answer.
-        if (!utterance.complete) send(mapOf("type" to "response.cancel", "event_id" to ATTEMPT))
+        if (!utterance.complete) send(mapOf("type" to "response.cancel", "event_id" to MAY_FAIL))
         silenced.add(utterance.item)
         if (playedMs != null) cut(utterance, playedMs)
         goOn(utterance)
@@ -450,7 +455,7 @@ private class Conversation(
 
     /** Truncates an answer to what was heard, or deletes it if that is nothing. */
     private fun cut(utterance: Utterance, playedMs: Long) {
-        val item = mapOf("event_id" to ATTEMPT, "item_id" to utterance.item)
+        val item = mapOf("event_id" to MAY_FAIL, "item_id" to utterance.item)
         when {
             utterance.item == "" -> return
             playedMs == 0L -> send(mapOf("type" to "conversation.item.delete") + item)
@@ -461,14 +466,17 @@ private class Conversation(
 
     /** Stops the answer to what the wearer said before, and keeps a final transcript for answerText. */
     private fun interruptText(transcript: Map<String, Any?>) {
+        val number = ++transcripts
         glasses.stopAsking()
         attempt("speech.stop")
-        if (transcript["final"] == true) take(mapOf("type" to "transcript", "text" to transcript["text"]))
+        if (transcript["final"] != true) return
+        take(mapOf("type" to "transcript", "text" to transcript["text"], "number" to number))
     }
 
     /** Answers a transcript with ask and say. */
-    private fun answerText(text: String) {
+    private fun answerText(text: String, number: Int) {
         onHeard(text)
+        if (number != transcripts || reason != "") return // the wearer has spoken again
         try {
             val asked = messages + mapOf("role" to "user", "content" to text)
             val answer = glasses.ask(asked, if (instructions == "") null else instructions, tools, onSaid)

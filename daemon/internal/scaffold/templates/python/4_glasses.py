@@ -204,10 +204,10 @@ class Glasses:
                  on_error: Optional[Callable[[GlassesError], Any]] = None) -> "ConversationEnd":
         """Speaks with the wearer until stop_conversing, e.g. from a handler: the model hears the microphone and answers
         with sound, which stops when the wearer speaks again. Its tools run here, as for ask. on_heard gets what the
-        wearer said, on_said the text of the answer so far, and on_error why an answer failed, which is printed without it. Without a realtime model it uses transcripts, ask and say
-        instead. Use neither start_audio nor start_transcription meanwhile. It continues by itself after a lost
-        connection, a phone call or folded glasses, but after a lost connection the model has forgotten what was said.
-        Errors: those of ask.
+        wearer said, on_said the text of the answer so far, and on_error why an answer failed, which is printed without
+        it. Without a realtime model it uses transcripts, ask and say instead. Use neither start_audio nor
+        start_transcription meanwhile. It continues by itself after a lost connection, a phone call or folded glasses,
+        but after a lost connection the model has forgotten what was said. Errors: those of ask.
         """
         if self._conversation:
             raise _assistant_error("busy", "a conversation is running already")

@@ -9,6 +9,7 @@ _MAX_AHEAD = 25000
 _PACING_PERIOD = 5000
 _REOPEN_AFTER = 1.0  # seconds until a lost conversation is opened again
 _MAX_ATTEMPTS = 30  # to open it without success
+_MAY_FAIL = "may_fail"  # the id of events that may fail, because the answer may have ended
 # The reasons of close codes that another attempt would not change.
 _FINAL = {4400: "refused", 4401: "closed", 4402: "no_credit", 4408: "session_limit", 4410: "closed"}
 
@@ -40,9 +41,6 @@ class _Utterance:
             self.stop_pacing()
 
 
-_ATTEMPT = "attempt"  # the id of events that may fail, because the answer may have ended
-
-
 class _Conversation:
     """One call of converse. A thread reads the gateway's events; the app's thread handles them and everything else."""
 
@@ -62,15 +60,16 @@ class _Conversation:
         self._said = ""
         self._barriers = []  # type: List[str]  # to answer once the gateway has caught up
         self._updates = []  # type: List[Callable[[], Any]]  # what to do when it answers each session.update
-        self._reason = ""
+        self._reason = self._mode = ""
         self._messages = []  # type: List[Dict[str, Any]]  # in the mode text
+        self._transcripts = 0
         self._stopped = threading.Event()
         self._attempts = 0
         self._handling = False  # an event, perhaps in the app's own code
 
     def run(self) -> ConversationEnd:
         glasses = self._glasses
-        mode = "realtime" if self._has_realtime() else "text"
+        mode = self._mode = "realtime" if self._has_realtime() else "text"
         listen = self._listen if mode == "realtime" else self._transcribe
         offs = [glasses.on("audio.chunk", self._hear), glasses.on("playback", self._played),
                 glasses.on("link", self._lose)]
@@ -122,6 +121,8 @@ class _Conversation:
     def end(self, reason: str) -> None:
         self._reason = self._reason or reason
         self._forget()
+        if self._mode == "text":
+            self._glasses.stop_asking()
 
     def take(self, event: Dict[str, Any]) -> None:
         if self._stopped.is_set():
@@ -269,15 +270,13 @@ class _Conversation:
             elif not self._reason:
                 self._open()
         elif type == "transcript":
-            self._answer_text(event["text"])
+            self._answer_text(event["text"], event["number"])
         elif type == "session.updated" or type == "error" and event["error"].get("event_id") == "update":
             self._attempts = 0
             if self._updates:
                 self._updates.pop(0)()
         elif type == "error":
-            self.is_answering = False
-            if event["error"].get("event_id") != _ATTEMPT:
-                self._on_error(_assistant_error(str(event["error"]["code"]), event["error"]["message"]))
+            self._refused(event["error"])
         elif type == "input_audio_buffer.speech_started":
             self._interrupt()
         elif type == "conversation.item.input_audio_transcription.completed":
@@ -285,6 +284,11 @@ class _Conversation:
                 self._on_heard(event["transcript"])
         else:
             self._handle_response(type, event)
+
+    def _refused(self, error: Dict[str, Any]) -> None:
+        if error.get("event_id") != _MAY_FAIL and error["code"] != "conversation_already_has_active_response":
+            self.is_answering = False
+            self._on_error(_assistant_error(str(error["code"]), error["message"]))
 
     def _handle_response(self, type: str, event: Dict[str, Any]) -> None:
         if type == "response.created":
@@ -384,7 +388,7 @@ class _Conversation:
         if not self._spoken or self._spoken[0] is not spoken:
             return
         if not spoken.complete:
-            self._send({"type": "response.cancel", "event_id": _ATTEMPT})  # else the model would go on with it
+            self._send({"type": "response.cancel", "event_id": _MAY_FAIL})  # else the model would go on with it
         self._silenced.add(spoken.item)
         if played_ms is not None:
             self._cut(spoken, played_ms)
@@ -427,22 +431,26 @@ class _Conversation:
         if not spoken.item:
             return
         if played_ms == 0:
-            self._send({"type": "conversation.item.delete", "event_id": _ATTEMPT, "item_id": spoken.item})
+            self._send({"type": "conversation.item.delete", "event_id": _MAY_FAIL, "item_id": spoken.item})
         else:
-            self._send({"type": "conversation.item.truncate", "event_id": _ATTEMPT, "item_id": spoken.item,
+            self._send({"type": "conversation.item.truncate", "event_id": _MAY_FAIL, "item_id": spoken.item,
                         "content_index": 0, "audio_end_ms": played_ms})
 
     def _interrupt_text(self, event: Event) -> None:
         """Stops the answer to what the wearer said before, and keeps a final transcript for answer_text."""
+        self._transcripts += 1
+        number = self._transcripts
         self._glasses.stop_asking()
         self._try("speech.stop")
         if event.payload.get("final"):
-            self.take({"type": "transcript", "text": event.payload["text"]})
+            self.take({"type": "transcript", "text": event.payload["text"], "number": number})
 
-    def _answer_text(self, text: str) -> None:
+    def _answer_text(self, text: str, number: int) -> None:
         """Answers a transcript with ask and say."""
         if self._on_heard:
             self._on_heard(text)
+        if number != self._transcripts or self._reason:
+            return  # the wearer has spoken again
         try:
             answer = self._glasses.ask(self._messages + [{"role": "user", "content": text}],
                                        system=self._instructions or None, tools=self._tools, on_text=self._on_said)

@@ -254,25 +254,26 @@ public final class Glasses: @unchecked Sendable {
 
     /// Speaks with the wearer until stopConversing: the model hears the microphone and answers with sound, which stops
     /// when the wearer speaks again. Its tools run here, as for ask. onHeard gets what the wearer said, onSaid the text
-    /// of the answer so far. Without a realtime model it uses transcripts, ask and say instead. Use neither startAudio
-    /// nor startTranscription meanwhile. It continues by itself after a lost connection, a phone call or folded glasses,
-    /// but after a lost connection the model has forgotten what was said. Errors: those of ask.
+    /// of the answer so far, and onError why an answer failed. Without a realtime model it uses transcripts, ask and say
+    /// instead. Use neither startAudio nor startTranscription meanwhile. It continues by itself after a lost connection,
+    /// a phone call or folded glasses, but after a lost connection the model has forgotten what was said. Errors: those
+    /// of ask.
     public func converse(
         instructions: String = "", tools: [AssistantTool] = [],
         onHeard: @escaping @Sendable (String) async throws -> Void = { _ in },
         onSaid: @escaping @Sendable (String) async throws -> Void = { _ in },
         onError: @escaping @Sendable (GlassesError) async throws -> Void = { error in
-            print("no answer (\(error.code)): \(error.message) \(error.fixHint)")
+            FileHandle.standardError.write(Data("no answer (\(error.code)): \(error.message) \(error.fixHint)\n".utf8))
         }
     ) async throws -> ConversationEnd {
-        let begun = AssistantConversation(self, instructions, tools, onHeard, onSaid, onError)
-        let isWork: Bool = try locked {
+        let (begun, isWork): (AssistantConversation, Bool) = try locked {
             if let ended = ended { throw ended }
             if conversation != nil { throw GlassesError.assistant("busy", "a conversation is running already") }
+            let begun = AssistantConversation(self, instructions, tools, onHeard, onSaid, onError)
             conversation = begun
             let isWork = working > waiting.count + gatewayWaits // a handler or a loop called this
             if isWork { gatewayWaits += 1 }
-            return isWork
+            return (begun, isWork)
         }
         defer {
             locked {

@@ -39,7 +39,7 @@ final class AssistantConversation: @unchecked Sendable {
     private static let pacingPeriod = 5000
     private static let reopenAfter = 1.0 // seconds until a lost conversation is opened again
     private static let maxAttempts = 30 // to open it without success
-    private static let attempt = "attempt" // the id of events that may fail, because the answer may have ended
+    private static let mayFail = "may_fail" // the id of events that may fail, because the answer may have ended
     /// The reasons of close codes that another attempt would not change.
     private static let finalReasons = [
         4400: "refused", 4401: "closed", 4402: "no_credit", 4408: "session_limit", 4410: "closed",
@@ -143,6 +143,7 @@ final class AssistantConversation: @unchecked Sendable {
         glasses.locked {
             if isOver { return }
             if reason.isEmpty { reason = why }
+            if isRealtime == false { glasses.stopAsking() }
             wake()
         }
     }
@@ -334,6 +335,11 @@ final class AssistantConversation: @unchecked Sendable {
         }
     }
 
+    /// Sends an event unless the connection has changed: another one does not know what it is about.
+    private func send(_ event: JSONObject, to current: URLSessionWebSocketTask?) {
+        if glasses.locked({ task === current }) { send(event) }
+    }
+
     private func update(_ session: JSONObject, then: @escaping () -> Void) {
         var typed = session
         typed["type"] = "realtime"
@@ -388,12 +394,7 @@ final class AssistantConversation: @unchecked Sendable {
     private func handle(_ event: JSONObject) async throws {
         switch event["type"] as? String ?? "" {
         case "error":
-            owe(false)
-            let error = event["error"] as? JSONObject ?? [:]
-            if error["event_id"] as? String != AssistantConversation.attempt {
-                let code = error["code"] as? String ?? "provider_error"
-                try await onError(GlassesError.assistant(code, error["message"] as? String ?? ""))
-            }
+            try await refused(event["error"] as? JSONObject ?? [:])
         case "input_audio_buffer.speech_started":
             await interrupt()
         case "conversation.item.input_audio_transcription.completed":
@@ -428,21 +429,32 @@ final class AssistantConversation: @unchecked Sendable {
         }
     }
 
+    private func refused(_ error: JSONObject) async throws {
+        let code = error["code"] as? String ?? "provider_error"
+        if error["event_id"] as? String == AssistantConversation.mayFail { return }
+        if code == "conversation_already_has_active_response" { return }
+        owe(false)
+        try await onError(GlassesError.assistant(code, error["message"] as? String ?? ""))
+    }
+
     /// Runs the tools that a response called, and asks for the next response. Meanwhile the wearer may interrupt.
     private func respond(_ status: String) {
         owe(false)
         let all = calls
         calls = []
         if status != "completed" || all.isEmpty { return }
-        glasses.locked { glasses.working += 1 }
+        let current: URLSessionWebSocketTask? = glasses.locked {
+            glasses.working += 1
+            return task
+        }
         Task {
             do {
                 for call in all {
                     let output = try await self.glasses.use(call, self.tools)["content"] ?? ""
                     let item: JSONObject = ["type": "function_call_output", "call_id": call.id, "output": output]
-                    self.send(["type": "conversation.item.create", "item": item])
+                    self.send(["type": "conversation.item.create", "item": item], to: current)
                 }
-                self.send(["type": "response.create"])
+                self.send(["type": "response.create"], to: current)
             } catch {
                 self.put(.failed(error))
             }
@@ -517,7 +529,7 @@ final class AssistantConversation: @unchecked Sendable {
     private func stop(_ utterance: AssistantUtterance, _ playedMs: Int?) {
         if utterance !== spoken.first { return }
         // Without this, the model would go on with the answer.
-        if !utterance.complete { send(["type": "response.cancel", "event_id": AssistantConversation.attempt]) }
+        if !utterance.complete { send(["type": "response.cancel", "event_id": AssistantConversation.mayFail]) }
         silenced.insert(utterance.item)
         if let playedMs = playedMs { cut(utterance, playedMs) }
         goOn(utterance)
@@ -565,9 +577,9 @@ final class AssistantConversation: @unchecked Sendable {
         let item = utterance.item
         if item.isEmpty { return }
         if playedMs == 0 {
-            send(["type": "conversation.item.delete", "event_id": AssistantConversation.attempt, "item_id": item])
+            send(["type": "conversation.item.delete", "event_id": AssistantConversation.mayFail, "item_id": item])
         } else {
-            send(["type": "conversation.item.truncate", "event_id": AssistantConversation.attempt, "item_id": item,
+            send(["type": "conversation.item.truncate", "event_id": AssistantConversation.mayFail, "item_id": item,
                   "content_index": 0, "audio_end_ms": playedMs])
         }
     }
@@ -578,6 +590,7 @@ final class AssistantConversation: @unchecked Sendable {
         if transcript["final"] as? Bool != true || glasses.locked({ number != transcripts }) { return }
         let text = transcript["text"] as? String ?? ""
         try await onHeard(text)
+        if glasses.locked({ number != transcripts || !reason.isEmpty }) { return } // the wearer has spoken again
         do {
             let question: JSONObject = ["role": "user", "content": text]
             let system = instructions.isEmpty ? nil : instructions
@@ -587,6 +600,7 @@ final class AssistantConversation: @unchecked Sendable {
             if glasses.locked({ !reason.isEmpty }) { return }
             await attempt("speech.say", ["text": String(answer.text.prefix(2000))])
         } catch let error as GlassesError {
+            if glasses.locked({ glasses.ended != nil || !reason.isEmpty }) { return }
             if error.code != "cancelled" { try await onError(error) }
             if AssistantConversation.finalCodes.contains(error.code) { end(error.code) }
         }

@@ -33,7 +33,7 @@ const maxAhead = 25_000;
 const pacingPeriod = 5000;
 const reopenAfter = 1000; // ms until a lost conversation is opened again
 const maxAttempts = 30; // to open it without success
-const attempt = "attempt"; // the id of events that may fail, because the answer may have ended
+const mayFail = "may_fail"; // the id of events that may fail, because the answer may have ended
 /** Reasons of close codes that another attempt would not change. */
 const final: Record<number, string> = {
   4400: "refused", 4401: "closed", 4402: "no_credit", 4408: "session_limit", 4410: "closed",
@@ -57,6 +57,7 @@ class Conversation {
   #over!: (reason: string) => void;
   #ended: Promise<string>;
   #isOver = false;
+  #isText = false; // the mode is text
   #attempts = 0;
 
   constructor(host: ConversationHost, options: ConversationOptions) {
@@ -80,7 +81,8 @@ class Conversation {
     this.#off.push(this.#host.on("link", ({ payload }) => {
       if (payload.state === "disconnected") this.#lose();
     }));
-    if (mode === "text") this.#listenForText();
+    this.#isText = mode === "text";
+    if (this.#isText) this.#listenForText();
     for (const type of ["hinge", "call", "link", "permission", "disabled", "device", "connection"]) {
       this.#off.push(this.#host.on(type, listen));
     }
@@ -98,6 +100,7 @@ class Conversation {
     this.#isOver = true;
     this.#over(reason);
     this.#forget();
+    if (this.#isText) this.#host.stopAsking();
   }
 
   /** catchUp waits until the gateway has handled everything that it was sent. */
@@ -226,11 +229,17 @@ class Conversation {
         await this.#respond(event.response);
         break;
       case "error":
-        this.isAnswering = false;
-        if (event.error.event_id === "update") this.#updates.shift()?.();
-        else if (event.error.event_id !== attempt) {
-          await this.#fail(assistantError(event.error.code, event.error.message));
-        }
+        await this.#refused(event.error);
+    }
+  }
+
+  async #refused({ event_id: id, code, message }: any): Promise<void> { // eslint-disable-line
+    if (id === "update") {
+      this.#attempts = 0;
+      this.#updates.shift()?.();
+    } else if (id !== mayFail && code !== "conversation_already_has_active_response") {
+      this.isAnswering = false;
+      await this.#fail(assistantError(code, message));
     }
   }
 
@@ -242,12 +251,13 @@ class Conversation {
       await this.#fail(assistantError(details?.error?.code ?? "provider_error", "the model failed to answer"));
     }
     if (status !== "completed" || calls.length === 0) return;
+    const socket = this.#socket; // another one does not know the calls
     for (const call of calls) {
       const { content } = await this.#host.use(call, this.#options.tools ?? []);
       const item = { type: "function_call_output", call_id: call.id, output: content };
-      this.#send({ type: "conversation.item.create", item });
+      if (this.#socket === socket) this.#send({ type: "conversation.item.create", item });
     }
-    this.#send({ type: "response.create" });
+    if (this.#socket === socket) this.#send({ type: "response.create" });
   }
 
   async #fail(error: GlassesError): Promise<void> {
@@ -305,7 +315,7 @@ class Conversation {
   #stop(spoken: Utterance, playedMs?: number): void {
     if (this.#spoken[0] !== spoken) return;
     // Without this, the model would go on with the answer.
-    if (!spoken.complete) this.#send({ type: "response.cancel", event_id: attempt });
+    if (!spoken.complete) this.#send({ type: "response.cancel", event_id: mayFail });
     this.#silenced.add(spoken.item);
     if (playedMs !== undefined) this.#cut(spoken, playedMs);
     this.#next(spoken);
@@ -347,7 +357,7 @@ class Conversation {
   /** cut truncates an answer to what was heard, or deletes it if that is nothing. */
   #cut({ item }: Utterance, playedMs: number): void {
     if (!item) return;
-    const at = { event_id: attempt, item_id: item };
+    const at = { event_id: mayFail, item_id: item };
     if (playedMs === 0) this.#send({ type: "conversation.item.delete", ...at });
     else this.#send({ type: "conversation.item.truncate", ...at, content_index: 0, audio_end_ms: playedMs });
   }
@@ -356,18 +366,23 @@ class Conversation {
   #listenForText(): void {
     const { instructions, tools, onHeard, onSaid } = this.#options;
     const messages: AssistantMessage[] = [];
+    let latest = 0; // number of transcripts
     this.#off.push(this.#host.on("transcript", async ({ payload: { text, final: isFinal } }) => {
+      const number = ++latest;
       this.#host.stopAsking();
       await this.#host.command("speech.stop").catch(() => {});
       if (!isFinal) return;
       await onHeard?.(text);
+      if (number !== latest || this.#isOver) return; // the wearer has spoken again
       try {
         const answer = await this.#host.ask([...messages, { role: "user", content: text }],
           { ...(instructions && { system: instructions }), ...(tools && { tools }), ...(onSaid && { onText: onSaid }) });
         messages.splice(0, messages.length, ...answer.messages);
+        if (this.#isOver) return;
         await this.#host.command("speech.say", { text: answer.text.slice(0, 2000) }).catch(() => {});
       } catch (e) {
         if (!(e instanceof GlassesError)) throw e;
+        if (this.#isOver || e.code === "closed") return;
         if (e.code !== "cancelled") await this.#fail(e);
         if (["no_credit", "cap_reached", "credit_locked", "invalid_key"].includes(e.code)) this.end(e.code);
       }
