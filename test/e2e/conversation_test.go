@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -357,6 +358,37 @@ func TestConversationExample_PassesItsTest(t *testing.T) {
 				t.Errorf("session run with answers that fail: exit %d, want 0: %s%s", exit, out, errs)
 			}
 		})
+	}
+}
+
+// A recording of a conversation contains the words that the microphone heard, and replays.
+func TestConversationExample_ReplaysItsRecording(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	needAgent(t)
+	a := startAgent(w, "modern", false)
+	dir := exampleInto(t, a, "typescript", "conversation")
+	app := appCommand(t, dir, "typescript", "conversation")
+	s := a.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "virtual",
+		"assistantScript": filepath.Join(dir, "tests", "conversation.json")})
+	startApp(t, w, app, s)
+	a.sees("display.show", nil)
+	for _, word := range []string{"milk", "recipe"} {
+		if word == "milk" {
+			a.call("injectInput", map[string]any{"kind": "tap", "x": 20, "y": 20})
+			a.sees("assistant.started", nil)
+		}
+		a.inject(map[string]any{"microphoneFile": filepath.Join(dir, "tests", word+".vtt")})
+		a.advance(4000)
+	}
+	recording := filepath.Join(t.TempDir(), "recorded")
+	if got := a.call("recordSession", map[string]any{"dir": recording}); got.IsError ||
+		strings.Contains(fmt.Sprint(got.Structured["notes"]), "microphone") {
+		t.Fatalf("recordSession: %v", got.Structured)
+	}
+	out, errs, exit := w.ctl(append([]string{"session", "run", recording, "--"}, app...)...)
+	if exit != 0 || strings.Count(out, "microphone ") != 2 {
+		t.Errorf("session run of the recording: exit %d, want 0, and two steps microphone: %s%s", exit, out, errs)
 	}
 }
 

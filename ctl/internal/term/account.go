@@ -33,9 +33,9 @@ type Consent struct {
 // Consent prints the recorded decision, and the setting of this shell that overrides it.
 func (t *Terminal) Consent(c Consent) {
 	if c.State == "accepted" {
-		t.Say("Recorded: usage telemetry may be uploaded (%s).", c.File)
+		t.Say("Saved in %s: usage telemetry may be uploaded.", c.File)
 	} else {
-		t.Say("Recorded: no telemetry is uploaded; events are still recorded in this machine's log (%s).", c.File)
+		t.Say("Saved in %s: no telemetry is uploaded; events are still recorded on this machine.", c.File)
 	}
 	if c.State == "accepted" && !c.Upload {
 		t.Remark("Nothing is uploaded from this shell: %s.", Switch(c.By, false))

@@ -32,7 +32,8 @@ func (f *flow) pollGap() time.Duration {
 	return f.interval + f.interval/20
 }
 
-// scheduleNext records a response and returns the time until the next poll.
+// scheduleNext records a response and returns the time until the next poll. A backend has no answer slow_down: after a
+// poll that was too early, its responses have a longer interval.
 func (m *Manager) scheduleNext(f *flow, interval time.Duration, note string) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()

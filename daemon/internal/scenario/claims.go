@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/scenario"
 )
@@ -28,6 +29,7 @@ type note struct {
 	label *label // the user's note about a step; step is then empty
 	// omitted describes what a recording omits; step is then empty.
 	omitted string
+	words   []byte // the WebVTT file of a step microphone
 
 	bytes int // its size within the journal
 }
@@ -35,8 +37,8 @@ type note struct {
 // label is the user's note about a step that a recording derives from rows or from elapsed time.
 type label struct{ act, text string }
 
-// journal records actions on sessions that add no row to the event log: head movements and met expectations. A
-// recording keeps the expectations as claims. The zero value is empty.
+// journal records actions on sessions that add no row to the event log: head movements, what the microphone hears, and
+// met expectations. A recording keeps the expectations as claims. The zero value is empty.
 type journal struct {
 	mu       sync.Mutex
 	sessions map[string]*notes
@@ -55,7 +57,7 @@ func (j *journal) add(session string, n note) {
 	if err != nil {
 		return // a step that ran can always be encoded
 	}
-	n.bytes = len(raw) + len(n.omitted)
+	n.bytes = len(raw) + len(n.omitted) + len(n.words)
 	if n.label != nil {
 		n.bytes += len(n.label.text)
 	}
@@ -122,7 +124,7 @@ func (x *run) claim(ctx context.Context, step *scenario.Step, began int64) {
 		held.WithinMs, row = nil, x.taken
 		claim.Expect = &held
 	case step.Microphone != nil:
-		x.remember(note{omitted: "a sound of the microphone"})
+		x.r.NoteSound(ctx, x.req.Target, x.req.SessionID, x.heard)
 		return
 	case claim.Motion == nil && claim.ExpectNothingClipped == nil && claim.Picture == nil:
 		if step.Note != "" {
@@ -151,13 +153,33 @@ func (r *Runner) Note(ctx context.Context, target backend.Target, id string, ste
 		}
 		step.ExpectDisplay = &claim
 	}
-	n := note{after: row, at: at, row: row, step: step}
-	if row == 0 {
-		s, err := r.sessions.Get(ctx, target, id)
-		if err != nil {
-			return
-		}
-		n.after, n.at = s.LastSeq, s.NowMs
+	if row > 0 {
+		r.journal.add(id, note{after: row, at: at, row: row, step: step})
+		return
 	}
+	r.noteNow(ctx, target, id, note{step: step})
+}
+
+// NoteSound records that the microphone of a session hears a file from now on, for a later recording. file is nil if it
+// hears its own sound again. The recording contains the file if it is a WebVTT file.
+func (r *Runner) NoteSound(ctx context.Context, target backend.Target, id string, file []byte) {
+	n := note{omitted: "a sound of the microphone, because a recording contains only the words of a WebVTT file"}
+	switch {
+	case len(file) == 0:
+		n = note{step: scenario.Step{Microphone: new(string)}}
+	case session.IsWebVTT(file):
+		path := mediaFolder + "/" + sum(file) + ".vtt"
+		n = note{step: scenario.Step{Microphone: &path}, words: file}
+	}
+	r.noteNow(ctx, target, id, n)
+}
+
+// noteNow records a note about an action that happens now.
+func (r *Runner) noteNow(ctx context.Context, target backend.Target, id string, n note) {
+	s, err := r.sessions.Get(ctx, target, id)
+	if err != nil {
+		return
+	}
+	n.after, n.at = s.LastSeq, s.NowMs
 	r.journal.add(id, n)
 }

@@ -177,12 +177,17 @@ func (r *Runner) write(ctx context.Context, req RecordRequest, sc *scenario.Scen
 	if err != nil {
 		return err
 	}
+	for name, words := range rec.words {
+		if err := writeFile(ctx, req.Files, dir, mediaFolder, name, words); err != nil {
+			return err
+		}
+	}
 	sc.Recorded.Media = kept
 	sc.Steps = slices.DeleteFunc(sc.Steps, func(s scenario.Step) bool {
 		return s.Camera != nil && !slices.Contains(kept, filepath.Base(*s.Camera))
 	})
 	sc.Steps = joined(sc.Steps)
-	out.Steps, out.Media = len(sc.Steps), len(kept)
+	out.Steps, out.Media = len(sc.Steps), len(kept)+len(rec.words)
 	data, err := sc.Encode()
 	if err != nil {
 		return err
@@ -217,7 +222,7 @@ func (r *Runner) writeMedia(ctx context.Context, req RecordRequest, dir string, 
 		if slices.Contains(kept, name) {
 			continue
 		}
-		if err := writeFile(ctx, req.Files, dir, "media", name, body); err != nil {
+		if err := writeFile(ctx, req.Files, dir, mediaFolder, name, body); err != nil {
 			return nil, err
 		}
 		kept = append(kept, name)

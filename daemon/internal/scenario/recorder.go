@@ -2,7 +2,7 @@ package scenario
 
 import (
 	"encoding/json"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 
@@ -25,7 +25,11 @@ type recorder struct {
 	claimed map[int64]struct{} // rows that claims wait for
 	labels  []note             // notes about the steps that follow
 	omitted []string           // descriptions of omissions
+	words   map[string][]byte  // WebVTT files of the microphone, by name
 }
+
+// mediaFolder is the folder, next to a recording, of what camera and microphone of its glasses perceive.
+const mediaFolder = "media"
 
 // photoAt is the position at which to insert the camera step for a photo.
 type photoAt struct{ index int }
@@ -50,6 +54,7 @@ func (r *recorder) add(at int64, s scenario.Step) {
 // steps converts the rows, and the journal entries between them, to steps.
 func (r *recorder) steps(rows []glasses.Event, noted []note) {
 	r.list, r.photos, r.claimed = []scenario.Step{}, map[string]photoAt{}, map[int64]struct{}{}
+	r.words = map[string][]byte{}
 	for _, e := range rows {
 		for len(noted) > 0 && noted[0].after < e.Seq {
 			r.note(noted[0])
@@ -116,7 +121,7 @@ func mergeState(into, from *glasses.StatePatch) {
 	}
 }
 
-// note adds a step without a row: a claim, a head movement or a picture.
+// note adds a step without a row: a claim, a head movement, a picture or what the microphone hears.
 func (r *recorder) note(n note) {
 	switch {
 	case n.label != nil:
@@ -137,7 +142,10 @@ func (r *recorder) note(n note) {
 		}
 		r.claimed[n.row] = struct{}{}
 	}
-	if n.step.Motion != nil {
+	if n.words != nil {
+		r.words[path.Base(*n.step.Microphone)] = n.words
+	}
+	if n.step.Motion != nil || n.step.Microphone != nil {
 		r.add(n.at, n.step)
 		return
 	}
@@ -181,7 +189,7 @@ func (r *recorder) photo(e glasses.Event) {
 	if err != nil || !ok || res.Media == nil || !strings.HasPrefix(res.Media.MIME, "image/") {
 		return
 	}
-	file := filepath.ToSlash(filepath.Join("media", res.Media.SHA256+".jpg"))
+	file := mediaFolder + "/" + res.Media.SHA256 + ".jpg"
 	r.list = slices.Insert(r.list, place.index, r.labelled(scenario.Step{Camera: &file}))
 	if r.last >= place.index {
 		r.last++

@@ -37,6 +37,7 @@ type run struct {
 	since   int64          // expectations match only rows after this one
 	used    map[int64]bool // rows that have met an expectation
 	taken   glasses.Event  // the row that met the last expectation
+	heard   []byte         // the file of the last step microphone
 	marks   []int64        // the last row at the end of each step, for comparison with a recording
 
 	groups    map[string]int // index in the report of equal differences, by their key
@@ -251,6 +252,7 @@ func (x *run) step(ctx context.Context, i int, s *scenario.Step) error {
 // stimulate sends a control request to the glasses.
 func (x *run) stimulate(ctx context.Context, typ string, payload any, file string) error {
 	var media []byte
+	x.heard = nil
 	if file != "" {
 		if !filepath.IsAbs(file) {
 			file = filepath.Join(x.dir, file)
@@ -264,6 +266,7 @@ func (x *run) stimulate(ctx context.Context, typ string, payload any, file strin
 				"requires", filepath.Base(file))
 		}
 		if typ == glasses.SimMicrophone {
+			x.heard = media
 			if media, payload, err = session.Microphone(ctx, x.req.Files, file, media); err != nil {
 				return fmt.Errorf("read what is said in the step's sound: %w", err)
 			}

@@ -134,7 +134,7 @@ func (l *localSessions) readMeta(id string) (meta, error) {
 	}
 	switch _, isKnown := glasses.Model(m.Snapshot.DeviceModel); {
 	case m.SessionID != id:
-		err = fmt.Errorf("%s contains the state of session %s", metaName, m.SessionID)
+		err = fmt.Errorf("%s belongs to session %q", metaName, m.SessionID)
 	case !isKnown:
 		err = fmt.Errorf("%s contains the unknown device model %s", metaName, m.Snapshot.DeviceModel)
 	}

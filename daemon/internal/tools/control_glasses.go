@@ -23,6 +23,7 @@ type injection struct {
 	typ     string
 	payload any
 	media   []byte
+	file    []byte // as the caller passed it; media may be made from it
 	done    string
 }
 
@@ -60,7 +61,7 @@ func (t injector) inject(ctx context.Context, c call, id string, list []injectio
 			if result.Error != nil {
 				return nil, refusedBy(result.Error, in.typ, answer.Done)
 			}
-			t.noteMotion(ctx, target, id, in)
+			t.note(ctx, target, id, in)
 			answer.Done, answer.State = append(answer.Done, in.done), result.State
 		}
 		answer.Summary = fmt.Sprintf("Done in session %s: %s. The app's reaction follows row %d of the "+
@@ -69,10 +70,13 @@ func (t injector) inject(ctx context.Context, c call, id string, list []injectio
 	})
 }
 
-// noteMotion records a head movement for recordSession, because head movements are not in the event log.
-func (t injector) noteMotion(ctx context.Context, target backend.Target, id string, in injection) {
+// note records head movements and what the microphone hears for recordSession, because they are not in the event log.
+func (t injector) note(ctx context.Context, target backend.Target, id string, in injection) {
 	if motion, ok := in.payload.(*glasses.Motion); ok {
 		t.notes.Note(ctx, target, id, scenario.Step{Motion: motion}, 0, 0)
+	}
+	if in.typ == glasses.SimMicrophone {
+		t.notes.NoteSound(ctx, target, id, in.file)
 	}
 }
 

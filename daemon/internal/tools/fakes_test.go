@@ -250,6 +250,8 @@ func (w scenarios) RunSteps(ctx context.Context, req scenario.StepsRequest) (sce
 	return w.steps, w.sessionErr
 }
 
+func (scenarios) NoteSound(context.Context, backend.Target, string, []byte) {}
+
 func (w scenarios) Note(_ context.Context, _ backend.Target, _ string, step file.Step, _, _ int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

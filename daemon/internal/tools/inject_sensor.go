@@ -79,7 +79,7 @@ func (t injectSensor) injections(ctx context.Context, c call, args injectSensorA
 			if err != nil {
 				return nil, err
 			}
-			in := injection{typ: f.typ, payload: struct{}{}, media: data,
+			in := injection{typ: f.typ, payload: struct{}{}, media: data, file: data,
 				done: fmt.Sprintf("the %s now uses %s (%d bytes)", f.part, clip(f.path), len(data))}
 			if f.typ == glasses.SimMicrophone {
 				if in.media, in.payload, err = microphone(ctx, c.who, f.path, data); err != nil {

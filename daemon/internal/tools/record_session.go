@@ -26,6 +26,7 @@ type Scenarios interface {
 	RunSteps(ctx context.Context, req scenario.StepsRequest) (scenario.StepsReport, error)
 	// Note stores a fact for a later recording that is not in the event log.
 	Note(ctx context.Context, target backend.Target, id string, step file.Step, row, at int64)
+	NoteSound(ctx context.Context, target backend.Target, id string, file []byte)
 }
 
 type recordSessionArgs struct {
