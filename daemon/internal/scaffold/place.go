@@ -33,6 +33,10 @@ func ModuleOf(e Example, more []string) (files []File, capabilities []string, er
 func Place(
 	ctx context.Context, files clientio.Files, root string, e Example, more []string,
 ) (written []WrittenFile, capabilities []string, err error) {
+	if _, err := files.List(ctx, root); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, problem.New(problem.CodeFolderUnusable, fmt.Sprintf("the folder %s does not exist", root),
+			"Create it, or pass the folder of the project.")
+	}
 	p, err := openProject(ctx, Order{Files: files, Root: root})
 	if err != nil {
 		return nil, nil, err

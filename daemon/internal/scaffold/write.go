@@ -136,10 +136,6 @@ func openProject(ctx context.Context, o Order) (*project, error) {
 		return nil, problem.New(problem.CodeInvalidRequest, "dir must be a folder below the working directory",
 			`Pass a relative path such as "service" or "src/service".`)
 	}
-	if _, err := o.Files.List(ctx, o.Root); errors.Is(err, fs.ErrNotExist) {
-		return nil, problem.New(problem.CodeFolderUnusable, fmt.Sprintf("the folder %s does not exist", o.Root),
-			"Create it, or pass the folder of the project.")
-	}
 	p := &project{files: o.Files.In(o.Root), dir: filepath.ToSlash(filepath.Clean(dir))}
 	data, err := p.files.Read(ctx, path.Join(p.dir, ManifestName), maxRead)
 	if err == nil {
