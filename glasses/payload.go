@@ -227,7 +227,7 @@ type Cursor struct {
 	Seq int64 `json:"seq"`
 }
 
-// Peers is the payload of peers.
+// Peers is the payload of a frame of type peers.
 type Peers struct {
 	Apps  []AppInfo `json:"apps"`
 	Pages int       `json:"pages"`

@@ -86,7 +86,7 @@ func (o *Outbox[P]) IsPressed() bool { return o.streamsExceed(4) }
 // IsRelieved reports whether a paused sender may continue.
 func (o *Outbox[P]) IsRelieved() bool { return !o.streamsExceed(8) }
 
-// streamsExceed reports whether the queued stream frames exceed a fraction of their bounds.
-func (o *Outbox[P]) streamsExceed(fraction int) bool {
-	return o.streamFrames > o.bounds.StreamFrames/fraction || o.streamBytes > o.bounds.StreamBytes/fraction
+// streamsExceed reports whether the queued stream frames exceed their bounds divided by divisor.
+func (o *Outbox[P]) streamsExceed(divisor int) bool {
+	return o.streamFrames > o.bounds.StreamFrames/divisor || o.streamBytes > o.bounds.StreamBytes/divisor
 }

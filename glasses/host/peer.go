@@ -420,8 +420,8 @@ func (p *Peer) Leaves() <-chan struct{} {
 	return p.left
 }
 
-// PingIfDue pings the peer at the interval every. It drops a peer that has sent no data for the duration wait after a
-// ping. It must not be called concurrently.
+// PingIfDue pings the peer if at least every has passed since the last ping. It drops a peer that has sent no data
+// within wait after a ping. It must not be called concurrently.
 func (p *Peer) PingIfDue(now time.Time, every, wait time.Duration) {
 	since, heard := now.Sub(p.lastPing), p.ws.Heard()
 	if p.isPinged && since >= wait && heard == p.heard {

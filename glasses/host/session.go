@@ -239,7 +239,7 @@ func Cursor(now time.Time, seq int64) []byte {
 
 // ErrTrimmed is returned if rows were deleted during a replay, which ends the peer's attachment. When the peer
 // reconnects, its welcome reports that the log was truncated.
-var ErrTrimmed = errors.New("rows were deleted while they were replayed")
+var ErrTrimmed = errors.New("the replay ended, because rows were deleted while they were being replayed")
 
 // Rows is the part of a log that a peer has not received when it attaches.
 type Rows struct {

@@ -133,7 +133,7 @@ func (f *fixtures) loadSound() error {
 	if slices.Contains(sounds, "audio.wav") {
 		name = "audio.wav"
 	} else if len(sounds) > 1 {
-		return fmt.Errorf("the fixtures contain %d sounds: name the one for the microphone audio.wav", len(sounds))
+		return fmt.Errorf("the fixtures contain %d sounds: rename the one for the microphone to audio.wav", len(sounds))
 	}
 	data, err := f.read(name)
 	if err != nil {

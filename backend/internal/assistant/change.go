@@ -156,7 +156,7 @@ func misfit(model *Model, voice string, newModel, newVoice bool) error {
 				" cannot speak with the current voice: in the same change, set voice to one of " + fit}
 	case !newModel:
 		return &InvalidError{Field: grants.Voice, Tells: grants.RealtimeModel,
-			Message: "voice " + voice + " does not fit the current realtime model, which speaks with " + fit}
+			Message: "voice " + voice + " is not a voice of the current realtime model, which speaks with " + fit}
 	}
 	return &InvalidError{Field: grants.Voice, Message: "realtimeModel " + model.ID + " cannot speak with voice " + voice +
 		", only with " + fit}

@@ -14,7 +14,7 @@
 // for a peer that is behind, counted, and never logged. Control frames are sent to the page that acts as the glasses,
 // which is the newest page, and the page's result is returned to the caller.
 //
-// An idle connection has no buffer and, on Linux, no goroutine. They exist only while there is work: a reader that ends
+// An idle connection has no buffer and, on Linux, no goroutine. Both exist only while there is work: a reader that ends
 // when no more data arrives, a writer that ends when its queue is empty, and pooled buffers. One maintenance goroutine
 // serves all sessions.
 //

@@ -17,7 +17,7 @@ var restarted = &problem.Error{
 // inputClosed is the response to calls that ended because the client closed stdin.
 var inputClosed = &problem.Error{
 	Code: "input_closed", Retryable: true,
-	Message: "stdin was closed before the call finished, which ended the call; it may or may not have had an effect",
+	Message: "the call was ended, because stdin was closed; it may have taken effect",
 	FixHint: "Keep stdin open until the response arrives.",
 }
 

@@ -198,7 +198,8 @@ func (p *Proxy) withdrawInitialize() (line []byte, failure *problem.Error) {
 	return line, p.failure
 }
 
-// fail stores the failure and schedules the next attempt after 1, 2, 4, ... up to 16 pauses.
+// fail stores the failure and schedules the next attempt. The delay starts at one pause and doubles with each failure,
+// up to 16 pauses.
 func (p *Proxy) fail(f *problem.Error, unreached bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -136,7 +136,7 @@ func (c *connection) answered(id string) {
 
 func (c *connection) notify() { signal(c.changed) }
 
-// signal wakes a goroutine that waits for c, now or later.
+// signal wakes the goroutine that is waiting on c or, if there is none, the next one that waits.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -38,7 +38,7 @@ var (
 	ErrNotConfigured = errors.New("this build does not know where its releases are")
 	// ErrUntrusted means that the signature of the releases is missing or wrong.
 	ErrUntrusted = errors.New("the list of releases is not signed by the key of this build")
-	// ErrStale means that the list is signed but may be outdated: its signature has no time or is too old.
+	// ErrStale means that the list is signed but may be outdated: its signature has no timestamp or is too old.
 	ErrStale = errors.New("the list of releases may be outdated")
 )
 
@@ -75,7 +75,7 @@ func (s Source) Newest(ctx context.Context, now time.Time) (string, error) {
 	}
 	switch at, ok := signedAt(comment); {
 	case !ok:
-		return "", fmt.Errorf("%w: its signature has no time", ErrStale)
+		return "", fmt.Errorf("%w: its signature has no timestamp", ErrStale)
 	case now.Sub(at) > MaxAge:
 		return "", fmt.Errorf("%w: it was signed on %s, more than %d days ago", ErrStale, at.Format(time.DateOnly),
 			MaxAge/(24*time.Hour))

@@ -71,5 +71,5 @@ func parse(data []byte) (State, error) {
 	case "":
 		return Unset, nil
 	}
-	return "", errors.New("decision must be accepted, declined or unset")
+	return "", errors.New(`decision must be "accepted", "declined" or "unset"`)
 }

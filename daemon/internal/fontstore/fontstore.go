@@ -55,7 +55,7 @@ type index struct {
 
 // Options configures a Store.
 type Options struct {
-	// StateDir is the state directory.
+	// StateDir is the service's state directory, which contains the added fonts.
 	StateDir string
 	// Use passes the list of added fonts to the adapters.
 	Use func(ctx context.Context, list []fonts.Added)
@@ -225,7 +225,7 @@ func (s *Store) Add(ctx context.Context, data []byte) (Font, error) {
 	at := s.find(f.SHA256)
 	switch {
 	case at >= 0 && s.isWhole(s.list[at]):
-		return Font{}, &problem.Error{Code: problem.CodeFontDuplicate, Message: "this font is already added, as " + f.Name,
+		return Font{}, &problem.Error{Code: problem.CodeFontDuplicate, Message: "this font has already been added as " + f.Name,
 			FixHint: "No action is needed: `servicectl fonts list` shows it."}
 	case at < 0 && len(s.list) >= fonts.MaxAdded:
 		return Font{}, &problem.Error{Code: problem.CodeFontTooMany, Message: fmt.Sprintf("%d fonts are already added",

@@ -122,7 +122,7 @@ func (h *Host) replaceAdded(list []*adapter) error {
 	if err != nil {
 		return &problem.Error{Code: problem.CodeStateUnwritable, Message: "the list of adapters could not be stored: " +
 			err.Error(),
-			FixHint: "Check the space and the permissions of the state directory; `servicectl doctor` names it."}
+			FixHint: "Check the permissions of the state directory and its free space; `servicectl doctor` prints its path."}
 	}
 	h.setAdded(list)
 	return nil

@@ -198,8 +198,7 @@ func (c *checker) capabilities() {
 	}
 }
 
-// permissions compares the permissions that each platform's manifest requests with those that the used capabilities
-// need.
+// permissions reports permissions that the capabilities in use need and a platform's manifest does not declare.
 func (c *checker) permissions() {
 	for _, d := range c.in.Declared {
 		for _, need := range guide.Declarations(d.Platform) {

@@ -102,7 +102,7 @@ func (h *hardware) newPage() string {
 	return h.told
 }
 
-// notify wakes the callers that wait for a change. The caller holds mu.
+// notify wakes the goroutines that are waiting for a change. mu must be held.
 func (h *hardware) notify() {
 	if h.changed != nil {
 		close(h.changed)

@@ -48,8 +48,8 @@ func NewWatch(dir string, log *slog.Logger) *Watch {
 	return &Watch{dir: dir, log: log, slowPoll: slowPoll, files: map[string]*watched{}, gone: make(chan struct{}, 1)}
 }
 
-// Changed returns the channel for the file name. The channel holds at most one signal and is for a single receiver. A
-// signal means that the content has changed since this call.
+// Changed returns the channel that signals changes of the named file. The channel holds at most one signal and is for a
+// single receiver. A signal means that the content has changed since the first call for this file.
 func (w *Watch) Changed(name string) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -77,8 +77,8 @@ func (c *Conn) state(ctx context.Context) (properties, error) {
 	return p, c.failure(err, "read the state of")
 }
 
-// rejected returns the error for a connection that ended before it could be used, because another host uses the
-// device.
+// rejected returns the error for a connection that ended before it could be used, which means that another host is
+// using the device.
 func (c *Conn) rejected() error {
 	return failure(problem.CodeBusyElsewhere, c.device+" ended the connection before it could be used", c.Err())
 }
