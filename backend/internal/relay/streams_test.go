@@ -162,12 +162,16 @@ func TestPlayback_ReachesTheGlasses(t *testing.T) {
 	app, _ := n.app(t, "")
 	chunk := binary(t, "playback.chunk", "a2", `{"playback":"a1"}`, bytes.Repeat([]byte{7}, glasses.MaxPlaybackChunk))
 	app.blob(chunk) // no page is attached
+	broken := func(id string) {
+		app.blob(binary(t, "playback.chunk", id, `{"playback":"a1"}`, []byte{1, 2, 3}))
+		app.wantID("error", id, nil)
+	}
+	broken("a0") // the chunk was handled
 	onlooker, _ := n.page(t, "")
 	page, _ := n.page(t, "")
 	app.send("playback.start", "a1", `{}`)
 	page.wantID("playback.start", "a1", nil)
-	app.blob(binary(t, "playback.chunk", "a3", `{"playback":"a1"}`, []byte{1, 2, 3}))
-	app.wantID("error", "a3", nil)
+	broken("a3")
 	app.blob(chunk)
 	if got := page.wantBlob(); !bytes.Equal(got, chunk) {
 		t.Errorf("the page received %x, want the chunk", got)
