@@ -216,8 +216,8 @@ func TestSimulatorPage_Sound(t *testing.T) {
 		t.Errorf("playback finished after %d ms, want 2000", finished.PlayedMs)
 	}
 	heard := s.played(300)
-	if like := likeness(heard, floats(tune(2000))); len(heard) < 24*1980 || len(heard) > 24*2020 || like < 0.95 {
-		t.Errorf("the page played %d ms with a likeness of %.3f, want 2000 ms and 0.95", len(heard)/24, like)
+	if like := likeness(heard, floats(tune(2000))); len(heard) < 24*1980 || len(heard) > 24*2020 || like < 0.85 {
+		t.Errorf("the page played %d ms with a likeness of %.3f, want 2000 ms and 0.85", len(heard)/24, like)
 	}
 
 	s.must(s.result(s.play(tune(20_000))))
@@ -230,7 +230,7 @@ func TestSimulatorPage_Sound(t *testing.T) {
 	}
 	like := likeness(heard, floats(tune(20_000))[:len(heard)])
 	t.Logf("stopped after %d ms, heard %d ms, likeness %.3f", stopped.PlayedMs, len(heard)/24, like)
-	if ms := int64(len(heard) / 24); ms > stopped.PlayedMs+1000 || like < 0.95 {
+	if ms := int64(len(heard) / 24); ms > stopped.PlayedMs+1000 || like < 0.85 {
 		t.Errorf("the page played %d ms with a likeness of %.3f, want the %d ms of the event", ms, like, stopped.PlayedMs)
 	}
 }
