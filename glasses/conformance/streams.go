@@ -129,12 +129,12 @@ func playbackEnds(ctx context.Context, c *checker) error {
 		} else {
 			r, ok, err = c.receive(ctx, limit)
 		}
-		var got glasses.PlaybackState
+		got, want := glasses.PlaybackState{}, glasses.PlaybackState{ID: id, State: glasses.PlaybackFinished}
 		switch {
 		case err != nil || ok && r.Type != glasses.TypePlayback:
 		case !ok:
 			err = fmt.Errorf("no playback event arrived within %v of the result of playback.end", streamTime)
-		case json.Unmarshal(r.Payload, &got) != nil || got != glasses.PlaybackState{ID: id, State: glasses.PlaybackFinished}:
+		case json.Unmarshal(r.Payload, &got) != nil || got != want:
 			return fmt.Errorf("a playback without sound ended with %s, want state finished and playedMs 0", r.Payload)
 		default:
 			return nil

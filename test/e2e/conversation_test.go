@@ -66,7 +66,9 @@ fun main() {
         glasses.sleep(200)
         mapOf("added" to it["item"])
     }
-    val end = glasses.converse("Be brief.", listOf(addItem), onSaid = { glasses.log("com.example.said", mapOf("text" to it)) })
+    val end = glasses.converse("Be brief.", listOf(addItem), onSaid = {
+        glasses.log("com.example.said", mapOf("text" to it))
+    })
     if (end.reason == "closed") return
     glasses.log("com.example.ended", mapOf("reason" to end.reason, "mode" to end.mode))
     glasses.run()

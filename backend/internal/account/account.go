@@ -118,7 +118,8 @@ func (s *Service) SignIn(ctx context.Context, email, password, browser string) (
 	return a, nil
 }
 
-// check compares the password with the account's hash. It always computes a hash, so its duration reveals nothing about the account.
+// check compares the password with the account's hash. It always computes a hash, so its duration reveals nothing about
+// the account.
 func (a Account) check(ctx context.Context, password string) error {
 	stored := a.PasswordHash
 	if stored == "" {

@@ -36,7 +36,7 @@ func ledgerOn(store *db.DB, now func() time.Time) *credit.Ledger {
 		Hasher: secret.NewHasher([]byte("a key of thirty-two bytes or more"))})
 }
 
-// noLog stands for sessions whose event log nobody reads.
+// noLog is the event log of sessions in tests that do not read it.
 type noLog struct{ Sessions }
 
 func (noLog) LogAssistant(context.Context, string, string, any) {}

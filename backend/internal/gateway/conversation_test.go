@@ -325,7 +325,9 @@ func TestConversation_Ends(t *testing.T) {
 		carried bool
 		receipt bool // the answer is cancelled, and the provider reports its usage
 	}{
-		"key revoked": {nil, time.Minute, func(w *world, _ *talker) { w.keys.live.Delete("key") }, closeInvalidKey, false, false},
+		"key revoked": {nil, time.Minute, func(w *world, _ *talker) {
+			w.keys.live.Delete("key")
+		}, closeInvalidKey, false, false},
 		"hold ended": {func(l *Limits) { l.Renew = 20 * time.Millisecond }, time.Minute, func(w *world, _ *talker) {
 			w.purse.mu.Lock()
 			w.purse.renew = credit.ErrHoldEnded

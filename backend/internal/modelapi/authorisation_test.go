@@ -126,7 +126,7 @@ func sessionTokens(t *testing.T, live *sessions.Assistants, links *link.Service)
 	return columns
 }
 
-// nobody is attached to the sessions.
+// nobody represents sessions without attached apps and pages.
 type nobody struct{ attached }
 
 type attached = sessions.Attached

@@ -125,5 +125,6 @@ func pageOfSession(ctx context.Context, c *client.Client, id string) (string, er
 		}
 	}
 	return "", &problem.Error{Code: problem.CodePageNotFound, Message: "no browser session is open",
-		FixHint: "Ask your agent for one (createSimulatorSession); a local session has no page: use `servicectl session show`."}
+		FixHint: "Ask your agent for one (createSimulatorSession); a local session has no page: use " +
+			"`servicectl session show`."}
 }

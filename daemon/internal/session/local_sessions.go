@@ -118,8 +118,8 @@ func (l *localSessions) sweep(dir string) {
 	}
 }
 
-// readMeta reads a session's state. It returns an error that matches fs.ErrNotExist if there is none, and another one if
-// the session cannot be opened.
+// readMeta reads a session's state. Its error matches fs.ErrNotExist if there is none, and is another one if the session
+// cannot be opened.
 func (l *localSessions) readMeta(id string) (meta, error) {
 	var m meta
 	data, err := statefile.Read(filepath.Join(l.root, id, metaName), maxMetaFile)

@@ -21,9 +21,9 @@ import (
 // maxTranscriptFile limits a WebVTT file, in bytes.
 const maxTranscriptFile = 64 << 10
 
-// Microphone returns what the microphone hears for the file at path with the content data: a WAV, and the payload of
-// sim.microphone. A WAV has its transcript in the WebVTT file beside it (order.vtt for order.wav), or none. Without a
-// WAV, a WebVTT file sounds as if somebody spoke during its texts.
+// Microphone returns what the microphone hears for the file at path, whose content is data: a WAV, and the payload of
+// sim.microphone. If data is a WAV, the transcript comes from the WebVTT file of the same name (order.vtt for
+// order.wav), if there is one. If data is a WebVTT file, the WAV is loud during its texts.
 func Microphone(
 	ctx context.Context, files clientio.Files, path string, data []byte,
 ) (wav []byte, heard *glasses.Microphone, err error) {

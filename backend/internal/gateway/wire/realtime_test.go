@@ -170,9 +170,10 @@ func TestRealtime_Bound(t *testing.T) {
 	for _, rate := range []int64{10, 25} {
 		r := NewRealtimeRules(1000, 4000, rate, nil)
 		added := Input{}
-		for range 10 { // 100 ms each, in both ways of decoding it
-			for _, more := range []string{"", `,"transcript":null`} {
-				e, err := r.Client([]byte(`{"type":"input_audio_buffer.append","audio":"` + strings.Repeat("A", 6400) + `"` + more + `}`))
+		sound := strings.Repeat("A", 6400) // 100 ms
+		for range 10 {
+			for _, more := range []string{"", `,"transcript":null`} { // decoded in two ways
+				e, err := r.Client([]byte(`{"type":"input_audio_buffer.append","audio":"` + sound + `"` + more + `}`))
 				if err != nil {
 					t.Fatal(err)
 				}
