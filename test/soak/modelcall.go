@@ -20,6 +20,7 @@ type modelCall struct {
 	leaves          bool // its app disconnects once the provider has received the call
 	output          int  // maximum number of output tokens
 	outcome         string
+	cause           error // how the connection of a turn broke, for the report
 
 	talk    *conversation // nil for calls that are not turns
 	sound   bool          // the turn has sound

@@ -40,6 +40,7 @@ type conversation struct {
 	model string
 	conn  *websocket.Conn // nil before the first turn and after the last one
 	kills int64           // of the backend, before the conversation began
+	broke error           // how the connection broke, if it did
 }
 
 func (t *conversation) honest() bool { return slices.Contains(honestVoices, t.model) }
@@ -105,6 +106,7 @@ func (t *conversation) turn(ctx context.Context, c *modelCall, kills int64) (out
 	defer cancel()
 	defer func() {
 		if outcome != ok {
+			c.cause = t.broke
 			t.end()
 		}
 	}()
@@ -127,7 +129,7 @@ func (t *conversation) turn(ctx context.Context, c *modelCall, kills int64) (out
 	}
 	for _, event := range ask {
 		if err := t.conn.Write(limited, websocket.MessageText, []byte(event)); err != nil {
-			return callError(ctx, err)
+			return t.lost(ctx, err)
 		}
 	}
 	return t.answer(ctx, limited, c.listens)
@@ -143,10 +145,16 @@ func (t *conversation) open(ctx context.Context) (outcome string) {
 		return ok
 	}
 	if response == nil {
-		return callError(ctx, err)
+		return t.lost(ctx, err)
 	}
 	defer response.Body.Close()
 	return cmp.Or(response.Header.Get("X-Service-Reason"), response.Status)
+}
+
+// lost returns the outcome of a turn whose connection broke.
+func (t *conversation) lost(ctx context.Context, err error) (outcome string) {
+	t.broke = err
+	return callError(ctx, err)
 }
 
 // answer reads events until the answer ends. The app listens for a while before it interrupts a model that waits for
@@ -163,7 +171,7 @@ func (t *conversation) answer(left, limited context.Context, listens time.Durati
 		case err != nil && limited.Err() != nil && left.Err() == nil:
 			return errHangs.Error()
 		case err != nil:
-			return callError(left, err)
+			return t.lost(left, err)
 		}
 		if bytes.Contains(data, []byte(llmtest.Key)) || bytes.Contains(data, []byte(llmtest.Account)) {
 			t.app.results.report("%s: the provider's key or account is in an event of %s", t.app.name, t.model)
@@ -184,7 +192,7 @@ func (t *conversation) answer(left, limited context.Context, listens time.Durati
 			if t.model == llmtest.WaitsInside {
 				pause(limited, listens)
 				if err := t.conn.Write(limited, websocket.MessageText, []byte(`{"type":"response.cancel"}`)); err != nil {
-					return callError(left, err)
+					return t.lost(left, err)
 				}
 			}
 		}
