@@ -154,7 +154,7 @@ var walk = []visit{
 		form: "title=Changed&theme=dark&accent=%230b6b68", framed: true},
 	{pattern: "GET /projects/{id}/gateway", path: "/projects/{project}/gateway"},
 	{pattern: "GET /account/projects/{id}/gateway", path: project + "/gateway"},
-	{pattern: "POST /account/projects/{id}/gateway/caps", path: project + "/gateway/caps", form: "version=0&cap-day=0.50",
+	{pattern: "POST /account/projects/{id}/gateway/caps", path: project + "/gateway/caps", form: "version=1&cap-day=0.50",
 		acts: true},
 	{pattern: "POST /account/projects/{id}/gateway/key-source", path: project + "/gateway/key-source", form: "source=own",
 		acts: true},

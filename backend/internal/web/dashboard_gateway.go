@@ -87,7 +87,7 @@ func (w *Web) showGateway(c *call, f formErrors, entered *capsForm) error {
 	span, path := rangeOf(c), gatewayPath(c.project.ID)
 	page := gatewayPage{formErrors: f, Done: c.notice(), Nav: c.projectNav("gateway"), Ranges: rangesAt(span, nil), Range: span,
 		BaseURL: strings.TrimSuffix(w.ingestURL(), ingestPath),
-		Caps:    newCapsForm(path, own.Caps, own.Day, own.Month, entered)}
+		Caps:    newCapsForm(path, own.Caps, own.Day, own.Month, entered).withKeys(own, entered)}
 	if page.Notices, err = w.spendingNotices(c, c.project.ID); err != nil {
 		return err
 	}
