@@ -27,7 +27,8 @@ type Problem = problem.Error
 type Refusal struct {
 	Problem
 	Param string // the invalid field of the request, if there is one
-	// Money maps names to the amounts that explain the refusal, in micro-USD or tokens, and to the top-up page.
+	// Money maps names to the amounts that explain the refusal, in micro-USD or tokens, and to the top-up page or the
+	// reason.
 	Money map[string]any
 }
 
@@ -50,6 +51,9 @@ func (e *Refusal) At(param string) *Refusal {
 	e.Param = param
 	return e
 }
+
+// Because sets the member reason of the error: one word for programs.
+func (e *Refusal) Because(reason string) *Refusal { return e.with(map[string]any{"reason": reason}) }
 
 func (e *Refusal) with(money map[string]any) *Refusal {
 	e.Money = money
