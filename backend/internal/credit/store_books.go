@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
@@ -195,7 +196,7 @@ func saveCaps(
 		return db.ReplaceNoRows(err, ErrNoBook)
 	}
 	n, allowance := len(ids), ""
-	args := append(ids, amountOrNull(c.Day), amountOrNull(c.Month), c.Version)
+	args := slices.Concat(ids, []any{amountOrNull(c.Day), amountOrNull(c.Month), c.Version})
 	if e.Project != "" {
 		allowance = fmt.Sprintf("key_allowance = $%d,", n+4)
 		args = append(args, amountOrNull(c.Keys))

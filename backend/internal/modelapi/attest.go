@@ -44,25 +44,26 @@ func decode(text string) []byte {
 
 // attestRoutes lists the routes that attest installs. They require a project key.
 func (a *API) attestRoutes() []route {
-	s := a.Installs
 	routes := []route{{attestRoot + "challenge", a.challenge}}
-	for name, attest := range map[string]func(context.Context, projects.KeyOwner, proof) (attest.Token, error){
-		"apple": func(ctx context.Context, who projects.KeyOwner, p proof) (attest.Token, error) {
-			return s.Apple(ctx, who, p.Challenge, decode(p.KeyID), decode(p.Object))
-		},
-		"apple/assertion": func(ctx context.Context, who projects.KeyOwner, p proof) (attest.Token, error) {
-			return s.AppleAssertion(ctx, who, p.Challenge, decode(p.KeyID), decode(p.Object))
-		},
-		"google": func(ctx context.Context, who projects.KeyOwner, p proof) (attest.Token, error) {
-			return s.Google(ctx, who, p.Challenge, p.Install, p.Token)
-		},
-		"development": func(ctx context.Context, who projects.KeyOwner, p proof) (attest.Token, error) {
-			return s.Development(ctx, who, p.Challenge, p.Install, decode(p.Signature))
-		},
+	for _, one := range []struct {
+		name   string
+		attest func(context.Context, projects.KeyOwner, proof) (attest.Token, error)
+	}{
+		{"apple", func(ctx context.Context, who projects.KeyOwner, p proof) (attest.Token, error) {
+			return a.Installs.Apple(ctx, who, p.Challenge, decode(p.KeyID), decode(p.Object))
+		}},
+		{"apple/assertion", func(ctx context.Context, who projects.KeyOwner, p proof) (attest.Token, error) {
+			return a.Installs.AppleAssertion(ctx, who, p.Challenge, decode(p.KeyID), decode(p.Object))
+		}},
+		{"google", func(ctx context.Context, who projects.KeyOwner, p proof) (attest.Token, error) {
+			return a.Installs.Google(ctx, who, p.Challenge, p.Install, p.Token)
+		}},
+		{"development", func(ctx context.Context, who projects.KeyOwner, p proof) (attest.Token, error) {
+			return a.Installs.Development(ctx, who, p.Challenge, p.Install, decode(p.Signature))
+		}},
 	} {
-		routes = append(routes, route{attestRoot + name, func(w http.ResponseWriter, r *http.Request, who gateway.Caller) {
-			a.attest(w, r, who, attest)
-		}})
+		routes = append(routes, route{attestRoot + one.name,
+			func(w http.ResponseWriter, r *http.Request, who gateway.Caller) { a.attest(w, r, who, one.attest) }})
 	}
 	return routes
 }
