@@ -161,16 +161,17 @@ func (s *Store) installByKey(ctx context.Context, who projects.KeyOwner, keyHash
 
 // live selects installs whose tokens are accepted: neither the install nor the project key that it used is revoked, and
 // the account is active.
-const live = ` JOIN project_keys k ON k.id = i.project_key JOIN accounts a ON a.id = i.account_id
-	WHERE i.revoked_at IS NULL AND k.revoked_at IS NULL AND a.state = 'active' `
+const live = ` AND i.revoked_at IS NULL
+	AND (SELECT COUNT(*) FROM project_keys k WHERE k.id = i.project_key AND k.revoked_at IS NULL) = 1
+	AND (SELECT COUNT(*) FROM accounts a WHERE a.id = i.account_id AND a.state = 'active') = 1`
 
 // CallerByToken returns the owner of a valid token, or ErrBadToken.
 func (s *Store) CallerByToken(ctx context.Context, hash string, now time.Time) (Caller, error) {
 	return db.One(ctx, s, ErrBadToken, func(row db.Row) (c Caller, err error) {
 		err = row.Scan(&c.Account, &c.Project, &c.Install)
 		return c, err
-	}, `SELECT i.account_id, i.app_id, i.id FROM attest_tokens t JOIN attest_installs i ON i.id = t.install_id`+live+
-		`AND t.hash = $1 AND t.expires_at > $2`, hash, db.ToMS(now))
+	}, `SELECT i.account_id, i.app_id, i.id FROM attest_installs i
+		WHERE i.id = (SELECT install_id FROM attest_tokens WHERE hash = $1 AND expires_at > $2)`+live, hash, db.ToMS(now))
 }
 
 // LiveInstalls returns the IDs in ids of installs whose calls may continue, in any order. It accepts at most a few
@@ -179,8 +180,8 @@ func (s *Store) LiveInstalls(ctx context.Context, ids []string) ([]string, error
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	return db.All(ctx, s, db.Value[string], `SELECT i.id FROM attest_installs i`+live+`AND i.id IN `+
-		db.Placeholders(len(ids), 1), db.Args(ids)...)
+	return db.All(ctx, s, db.Value[string], `SELECT i.id FROM attest_installs i WHERE i.id IN `+
+		db.Placeholders(len(ids), 1)+live, db.Args(ids)...)
 }
 
 // CountRefusal counts a refused attestation, and deletes the counts of days that are no longer kept.

@@ -62,7 +62,7 @@ CREATE TABLE attest_tokens (
 	install_id TEXT NOT NULL REFERENCES attest_installs (id) ON DELETE CASCADE,
 	expires_at BIGINT NOT NULL
 );
-CREATE INDEX attest_tokens_install ON attest_tokens (install_id, expires_at);
+CREATE INDEX attest_tokens_install ON attest_tokens (install_id);
 
 -- How many attestations were refused per UTC day, and why. Nothing of the attestation is kept.
 CREATE TABLE attest_refusals (
