@@ -182,7 +182,7 @@ func TestGateway_ThreeServersShareAnAccount(t *testing.T) {
 	s := newServers(t, enginetest.Postgres(t).Database(t))
 	const limit = 10_000
 	processes := []*serverProcess{s.start(), s.start(), s.start()}
-	s.exec("INSERT INTO gateway_settings (account_id, app_id, day_cap) VALUES ('ada-id', '" + processProject + "', 10000)")
+	s.exec("UPDATE gateway_settings SET day_cap = 10000")
 	looking, stop := context.WithCancel(s.ctx)
 	var looker, workers sync.WaitGroup
 	looker.Go(func() { s.watchMoney(looking, limit) })

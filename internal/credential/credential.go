@@ -12,6 +12,7 @@ const (
 	Mail       = "sml_" // in a mailed link
 	Credential = "scl_" // in a link for pasting a credential
 	Gateway    = "sgt_" // for the apps of a session, to access the AI gateway
+	Attested   = "sat_" // for an attested install, to access the AI gateway
 )
 
 // prefixLength is the length of each prefix in bytes.
@@ -19,7 +20,7 @@ const prefixLength = len(Token)
 
 // Prefixes returns all prefixes.
 func Prefixes() []string {
-	return []string{DeviceCode, Token, ProjectKey, Session, Browser, Mail, Credential, Gateway}
+	return []string{DeviceCode, Token, ProjectKey, Session, Browser, Mail, Credential, Gateway, Attested}
 }
 
 // HasPrefix reports whether s begins with one of the prefixes, ignoring case. It does not allocate.
@@ -29,7 +30,7 @@ func HasPrefix[T ~string | ~[]byte](s T) bool {
 	}
 	switch [3]byte{s[0] | 0x20, s[1] | 0x20, s[2] | 0x20} {
 	case letters(DeviceCode), letters(Token), letters(ProjectKey), letters(Session), letters(Browser), letters(Mail),
-		letters(Credential), letters(Gateway):
+		letters(Credential), letters(Gateway), letters(Attested):
 		return true
 	}
 	return false

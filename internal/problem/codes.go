@@ -110,6 +110,8 @@ const (
 	CodeCreditReserved         = "credit_reserved"
 	CodeCreditLocked           = "credit_locked"
 	CodeCapReached             = "cap_reached"
+	CodeAttestationRequired    = "attestation_required"
+	CodeAttestationFailed      = "attestation_failed"
 	CodeOwnKeyMissing          = "own_key_missing"
 	CodeOwnKeyRefused          = "own_key_refused"
 	CodeProviderBusy           = "provider_busy"
@@ -155,15 +157,16 @@ type codes = []string
 
 // Sections of the documentation.
 const (
-	docHTTP     = "http-api#status-codes"
-	docTools    = "tool-results#error-codes-of-tools"
-	docGateway  = "managed-gateway#refusals"
-	docScripts  = "assistant-scripts#answers"
-	docRadio    = "real-glasses#if-they-do-not-connect"
-	docFonts    = "cli#fonts"
-	docCommands = "cli#error-codes"
-	docAdapters = "adapters#add-it"
-	docPassword = "account#a-forgotten-password"
+	docHTTP        = "http-api#status-codes"
+	docTools       = "tool-results#error-codes-of-tools"
+	docGateway     = "managed-gateway#refusals"
+	docAttestation = "attestation#refusals"
+	docScripts     = "assistant-scripts#answers"
+	docRadio       = "real-glasses#if-they-do-not-connect"
+	docFonts       = "cli#fonts"
+	docCommands    = "cli#error-codes"
+	docAdapters    = "adapters#add-it"
+	docPassword    = "account#a-forgotten-password"
 )
 
 // Table returns the rows of the table. The rows of the HTTP API are first, ordered by status.
@@ -250,6 +253,7 @@ var table = []Info{
 		CodeWrongAPI, CodeForwarded, CodeProviderRefused}},
 	{Doc: docGateway, Status: 402, Codes: codes{CodeNoCredit, CodeCapReached}},
 	{Doc: docGateway, Status: 403, Codes: codes{CodeCreditLocked, CodeOwnKeyMissing, CodeOwnKeyRefused}},
+	{Doc: docAttestation, Status: 403, Codes: codes{CodeAttestationRequired, CodeAttestationFailed}},
 	{Doc: docGateway, Status: 404, Codes: codes{CodeModelNotFound}},
 	{Doc: docGateway, Status: 413, Codes: codes{CodeBodyTooLarge}},
 	{Doc: docGateway, Status: 415, Codes: codes{CodeUnsupportedMediaType}},

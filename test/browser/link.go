@@ -2,10 +2,12 @@ package browser
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 )
 
@@ -14,6 +16,7 @@ type Linked struct {
 	Base    string
 	Browser *Browser
 	Token   string
+	site    string // an address of the pages where the user is signed in
 }
 
 // Link signs up as a new user and completes the device-code flow, acting as both the user and the agent.
@@ -52,7 +55,7 @@ func link(base string, approve func(b *Browser, page string) error) (*Linked, er
 		}
 		time.Sleep(time.Second)
 	}
-	l.Token = got.AuthToken
+	l.Token, l.site = got.AuthToken, code.VerificationURL
 	return l, nil
 }
 
@@ -94,9 +97,22 @@ func (l *Linked) call(method, path string, body []byte, into any) error {
 	return json.Unmarshal(answer, into)
 }
 
-// ProjectKey creates a project key for an app.
+// ProjectKey creates a project key for an app. As the project's owner, it removes the daily allowance of calls with a
+// key, which new projects have, and any spending caps, so that tests and benchmarks can make many calls.
 func (l *Linked) ProjectKey(project string) (string, error) {
 	var key struct{ ProjectKey string }
-	err := l.Post("/api/projects/"+project+"/keys", map[string]any{"name": "app"}, &key)
+	if err := l.Post("/api/projects/"+project+"/keys", map[string]any{"name": "app"}, &key); err != nil {
+		return "", err
+	}
+	gateway := "/account/projects/" + project + "/gateway"
+	site, err := url.Parse(cmp.Or(l.site, l.Base))
+	if err != nil {
+		return "", err
+	}
+	page, at, err := l.Browser.Get(site.ResolveReference(&url.URL{Path: gateway}).String())
+	if err != nil {
+		return "", err
+	}
+	_, _, err = l.Browser.Submit(page, at, gateway+"/caps", "cap-day", "", "cap-month", "", "cap-keys", "")
 	return key.ProjectKey, err
 }

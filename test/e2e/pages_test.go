@@ -190,8 +190,8 @@ func callModels(t *testing.T, b *remoteBackend, key, database string) {
 	ask("/v1/chat/completions", "unpriced", http.StatusNotFound)
 	ask("/v1/chat/completions", "resp-"+llmtest.Good, http.StatusBadRequest)
 	// Nine tenths of the cap are spent, so no other call fits.
-	execSQLite(t, database, `INSERT INTO gateway_settings (account_id, app_id, day_cap) SELECT account_id, app_id,
-		(SELECT MAX(spent) * 10 / 9 FROM credit_spending) FROM projects WHERE app_id = '`+app+`'`)
+	execSQLite(t, database, `UPDATE gateway_settings SET day_cap =
+		(SELECT MAX(spent) * 10 / 9 FROM credit_spending) WHERE app_id = '`+app+`'`)
 	ask("/v1/chat/completions", llmtest.Good, http.StatusPaymentRequired)
 	b.admin("credit", "ada@example.org", "--add", "25.00", "--reference", "INV-2041", "--note", "first order")
 }

@@ -255,6 +255,13 @@ func (h *authWorld) config(linkID string) {
 	h.name("paste", paste.ID, secret.New(credential.Credential))
 }
 
+// Keys of Play Integrity, as form values.
+const (
+	playDecryption   = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA%3D"
+	playVerification = "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEOzwuGphBTZNHqVjHjbALT7ZYqpUiWazKv0eQs3q3iifC8k/6o/BE%2BG" +
+		"ja433iX39pvcJyoIPq9O4ReCVCQ1Msww%3D%3D"
+)
+
 // basics gives one of the owner's projects a name, a key, a credential and some usage.
 func (h *authWorld) basics(project string) (keyID string) {
 	h.t.Helper()
@@ -266,6 +273,10 @@ func (h *authWorld) basics(project string) (keyID string) {
 	h.must(h.f.credentials.Set(ctx, id, project, "openai", pastedKey, "", audit.Person()))
 	_, err = h.f.servers.Add(ctx, id, project, "ollama", "http://127.0.0.1:1/v1", "", audit.Person())
 	h.must(err)
+	h.db.exec(`INSERT INTO attest_installs (id, account_id, app_id, platform, key_hash, public_key, app, counter,
+			environment, project_key, created_at, attested_at, expires_at)
+		VALUES ($1, $2, $3, 'google', 'h', '', '`+canary+`', 0, 'production', $4, 1, 1, 1)`, "inst-"+project, id, project,
+		key.ID)
 	counted, err := h.f.analytics.Ingest(ctx, id, project, []analytics.Event{
 		{ID: "00000001", Type: analytics.Custom, Name: canary + "_tap", At: time.Now(), InstallID: "install-1"}})
 	h.must(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/service-dev/service/backend/internal/analytics"
 	"github.com/service-dev/service/backend/internal/api"
 	"github.com/service-dev/service/backend/internal/assistant"
+	"github.com/service-dev/service/backend/internal/attest"
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/connpage"
 	"github.com/service-dev/service/backend/internal/credentials"
@@ -60,6 +61,7 @@ type features struct {
 	gateway     *gateway.Service
 	servers     *gateway.LocalServers // nil unless the backend is embedded
 	usage       *usage.Service
+	installs    *attest.Service
 }
 
 // compose creates the features and the handler for the API and the pages.
@@ -145,6 +147,7 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 	if f.credentials, err = a.newCredentials(o, hash); err != nil {
 		return nil, err
 	}
+	f.installs = &attest.Service{Store: attest.NewStore(a.db), Hasher: hash, Credentials: f.credentials, Now: time.Now}
 	if err := a.newGateway(f, o); err != nil {
 		return nil, err
 	}
@@ -214,7 +217,7 @@ func (a *App) newPages(f *features, o Options) (*web.Web, error) {
 			Projects: f.projects, Grants: f.grants, Audit: f.audit, Assistant: f.assistant,
 			Credentials: f.credentials, Pages: f.pages, Credit: f.credit, Models: f.gateway,
 			KeySources: gateway.KeySources{Store: gateway.NewStore(a.db), Now: time.Now}, Sessions: f.sessions,
-			LocalServers: f.servers,
+			LocalServers: f.servers, Installs: f.installs,
 		},
 		Analytics: f.analytics, IngestURL: c.BaseURL + "/api/analytics",
 		Providers: f.providers, Passkeys: f.passkeys,

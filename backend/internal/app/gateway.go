@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/assistant"
+	"github.com/service-dev/service/backend/internal/attest"
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/modelapi"
 	"github.com/service-dev/service/backend/internal/projects"
@@ -36,7 +37,7 @@ func (a *App) newGateway(f *features, o Options) error {
 	}
 	sources := gateway.KeySources{Store: gateway.NewStore(a.db), Now: time.Now}
 	f.gateway = gateway.New(gateway.Options{
-		Catalogue: catalogue, Purse: f.credit, Keys: callerKeys{projects.NewStore(a.db), f.sessions.Store},
+		Catalogue: catalogue, Purse: f.credit, Keys: callerKeys{projects.NewStore(a.db), f.sessions.Store, f.installs.Store},
 		Sessions: callerSessions{f.assistants},
 		Settings: f.assistant, OwnKeys: &gateway.OwnKeys{KeySources: sources, Credentials: f.credentials},
 		Servers: f.servers, Log: o.Log,
@@ -83,13 +84,16 @@ func (f *features) hasModels(ctx context.Context, account, project string) (bool
 }
 
 func newModelAPI(f *features, o Options) *modelapi.API {
-	return modelapi.New(modelapi.Options{Keys: f.projects, Sessions: f.assistants, Gateway: f.gateway, Log: o.Log})
+	return modelapi.New(modelapi.Options{Keys: f.projects, Sessions: f.assistants, Gateway: f.gateway,
+		Installs: f.installs, Log: o.Log})
 }
 
-// callerKeys looks up the keys that authenticate model calls: project keys and the tokens of open sessions.
+// callerKeys looks up the keys that authenticate model calls: project keys, and the tokens of open sessions and of
+// attested installs.
 type callerKeys struct {
 	projects *projects.Store
 	sessions *sessions.Store
+	installs *attest.Store
 }
 
 func (k callerKeys) LiveKeys(ctx context.Context, ids []string) ([]string, error) {
@@ -97,15 +101,18 @@ func (k callerKeys) LiveKeys(ctx context.Context, ids []string) ([]string, error
 	if err != nil || len(live) == len(ids) {
 		return live, err
 	}
-	found, err := k.sessions.SomeSessions(ctx, slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
-		return slices.Contains(live, id)
-	}))
+	others := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return slices.Contains(live, id) })
+	installs, err := k.installs.LiveInstalls(ctx, others)
+	if err != nil {
+		return live, err
+	}
+	found, err := k.sessions.SomeSessions(ctx, others)
 	for _, s := range found {
 		if s.Open(time.Now()) {
 			live = append(live, s.ID)
 		}
 	}
-	return live, err
+	return append(live, installs...), err
 }
 
 // callerSessions provides the sessions whose apps make model calls.

@@ -176,7 +176,7 @@ func TestGateway_CapIsLoweredDuringACall(t *testing.T) {
 	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
 		res := w.begin(t.Context(), chatBody(llmtest.WaitsInside, `,"stream":true`))
 		defer res.Body.Close()
-		w.exec("INSERT INTO gateway_settings (account_id, app_id, day_cap) SELECT account_id, app_id, 1 FROM projects")
+		w.exec("UPDATE gateway_settings SET day_cap = 1")
 		w.provider.Continue()
 		if text, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(text), "[DONE]") {
 			t.Errorf("got error %v, answer %q, want a complete answer", err, text)
@@ -210,8 +210,7 @@ func TestGateway_MergedProjectPays(t *testing.T) {
 			t.Errorf("got %d calls, %d of %d spent in the project (error %v), want 2 calls and all of it", calls, inProject,
 				inAccount, err)
 		}
-		w.exec("INSERT INTO gateway_settings (account_id, app_id, day_cap) SELECT account_id, app_id, 1 FROM projects " +
-			"WHERE app_id = '" + into + "'")
+		w.exec("UPDATE gateway_settings SET day_cap = 1 WHERE app_id = '" + into + "'")
 		w.refused("/v1/chat/completions", chatBody("good", ""), http.StatusPaymentRequired, "cap_reached",
 			"insufficient_quota", "")
 	})

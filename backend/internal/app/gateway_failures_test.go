@@ -60,7 +60,7 @@ func (f *failures) set(path string, form url.Values) {
 
 // dayCap lowers the project's day cap until the failure has been checked.
 func (f *failures) dayCap() {
-	f.exec("INSERT INTO gateway_settings (account_id, app_id, day_cap) SELECT account_id, app_id, 1 FROM projects")
+	f.exec("UPDATE gateway_settings SET day_cap = 1")
 	f.undo = append(f.undo, func() { f.exec("DELETE FROM gateway_settings") })
 }
 

@@ -58,7 +58,7 @@ func testCreditRefusals(t *testing.T, w *gatewayWorld) {
 		t.Errorf("got %v, want the account's day cap of one micro-USD, which resets at midnight", e)
 	}
 	w.exec("UPDATE credit_balances SET day_cap = NULL")
-	w.exec("INSERT INTO gateway_settings (account_id, app_id, month_cap) SELECT account_id, app_id, 0 FROM projects")
+	w.exec("UPDATE gateway_settings SET month_cap = 0")
 	e = w.refused(messages, chatBody("msg-good", `,"max_tokens":1`), http.StatusPaymentRequired, "cap_reached",
 		"billing_error", "")
 	if e["cap"] != "month" || e["of"] != "project" {

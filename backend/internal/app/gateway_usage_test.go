@@ -99,7 +99,7 @@ func TestGateway_UsageShowsCapsAndReservedCredit(t *testing.T) { eachGateway(t, 
 func testUsageCaps(t *testing.T, w *gatewayWorld) {
 	w.ask("POST", "/v1/chat/completions", chatBody("good", ""))
 	spent := w.last().MicroUSD
-	w.exec("INSERT INTO gateway_settings (account_id, app_id, day_cap) SELECT account_id, app_id, 500000 FROM projects")
+	w.exec("UPDATE gateway_settings SET day_cap = 500000")
 	w.exec("UPDATE credit_balances SET month_cap = 1000000")
 	res := w.begin(t.Context(), chatBody(llmtest.WaitsInside, `,"stream":true,"max_tokens":1000`))
 	defer res.Body.Close()

@@ -128,10 +128,11 @@ func (l *Ledger) transfer(
 	return booked, nil
 }
 
-// Project is a project's spending together with its caps.
+// Project is a project's spending together with its caps. Keys is the part of Day that calls with a project key alone
+// spent and hold.
 type Project struct {
-	Caps       Caps
-	Day, Month Spent
+	Caps             Caps
+	Day, Month, Keys Spent
 }
 
 // Project returns the caps of a project and the amounts already spent.
@@ -140,6 +141,10 @@ func (l *Ledger) Project(ctx context.Context, accountID, project string) (p Proj
 		return Project{}, fmt.Errorf("read caps: %w", err)
 	}
 	if p.Day, p.Month, err = l.o.Store.Spending(ctx, accountID, project, l.now()); err != nil {
+		return Project{}, fmt.Errorf("read spending: %w", err)
+	}
+	today, _ := Periods(l.now())
+	if p.Keys, err = keySpending(ctx, l.o.Store, accountID, project, today); err != nil {
 		return Project{}, fmt.Errorf("read spending: %w", err)
 	}
 	return p, nil

@@ -36,7 +36,10 @@ func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 // ErrBadAmount for a cap that is not between 0 and MaxAmount, a *ConflictError, ErrNoAccount or projects.ErrNotFound.
 // Unchanged caps create no new version. The caller must check that the project's ID is not an alias.
 func (l *Ledger) SetCaps(ctx context.Context, accountID, project string, c Caps, by audit.Actor) error {
-	for _, one := range []*Amount{c.Day, c.Month} {
+	if project == "" {
+		c.Keys = nil
+	}
+	for _, one := range []*Amount{c.Day, c.Month, c.Keys} {
 		if one != nil && (*one < 0 || *one > MaxAmount) {
 			return fmt.Errorf("set caps: %w", ErrBadAmount)
 		}
@@ -84,10 +87,14 @@ func (l *Ledger) saveCaps(
 ) error {
 	was, became := map[string]*Amount{}, map[string]*Amount{}
 	var changes []string
-	for _, name := range []string{CapDay, CapMonth} {
+	for _, name := range []string{CapDay, CapMonth, CapKeys} {
 		if from, to := *before.fields()[name], *after.fields()[name]; !equal(from, to) {
 			was[name], became[name] = from, to
-			changes = append(changes, fmt.Sprintf("cap of a %s: %s -> %s", name, capText(from), capText(to)))
+			what := "cap of a " + name
+			if name == CapKeys {
+				what = "daily allowance of project keys"
+			}
+			changes = append(changes, fmt.Sprintf("%s: %s -> %s", what, capText(from), capText(to)))
 		}
 	}
 	if len(changes) == 0 {
@@ -109,7 +116,7 @@ func (l *Ledger) saveCaps(
 
 // fields maps the names used in audit entries to the caps.
 func (c *Caps) fields() map[string]**Amount {
-	return map[string]**Amount{CapDay: &c.Day, CapMonth: &c.Month}
+	return map[string]**Amount{CapDay: &c.Day, CapMonth: &c.Month, CapKeys: &c.Keys}
 }
 
 func equal(a, b *Amount) bool { return a == b || a != nil && b != nil && *a == *b }

@@ -14,6 +14,9 @@ type HoldRequest struct {
 	Account string
 	Project string // the hold counts toward this project's caps; the ledger may not know the project
 	Amount  Amount // upper bound of the call's cost; 0 creates no hold
+	// ByKey is set for a call with a project key alone, without attestation or a simulator session. The hold also counts
+	// toward the project's daily allowance for such calls.
+	ByKey bool
 }
 
 // Hold is money set aside for one call. The process that serves the call renews the lease while the call runs. After
@@ -24,6 +27,7 @@ type Hold struct {
 	Project    string
 	Amount     Amount
 	LeaseUntil time.Time
+	ByKey      bool
 }
 
 // Call is the ledger's record of a call. It consists of numbers and words from fixed sets, and contains no content,
@@ -102,13 +106,34 @@ func (e *Unproved) Error() string {
 	return "credit locked: confirm the account's e-mail address or link an identity provider first"
 }
 
-// The periods of a cap, and the scopes of a cap.
+// The periods of a cap, and the scopes of a cap. CapKeys is the daily allowance of a project for calls with a project
+// key alone.
 const (
 	CapDay    = "day"
 	CapMonth  = "month"
+	CapKeys   = "keys"
 	OfProject = "project"
 	OfAccount = "account"
 )
+
+// AttestationRequired reports that a hold for a call with a project key alone would exceed the project's daily allowance
+// for such calls.
+type AttestationRequired struct {
+	Limit    Amount
+	Used     Amount // amount spent and held by such calls on this day
+	ResetsAt time.Time
+}
+
+// Code returns the error code that apps receive.
+func (*AttestationRequired) Code() string { return "attestation_required" }
+
+func (e *AttestationRequired) Error() string {
+	return fmt.Sprintf("attestation required: %s USD of the daily allowance of %s USD for project keys is used; "+
+		"it resets at %s", e.Used, e.Limit, e.ResetsAt.UTC().Format(time.RFC3339))
+}
+
+// NewProjectAllowance is the daily allowance of a new project for calls with a project key alone.
+const NewProjectAllowance = USD / 2
 
 // Values of Call.Source and of Call.Outcome. Any other outcome is the code of a refusal.
 const (

@@ -35,7 +35,8 @@ func newLedger(store *db.DB, now func() time.Time) *credit.Ledger {
 }
 
 func kindOfRefusal(err error) string {
-	for _, known := range []any{new(*credit.NoCredit), new(*credit.Reserved), new(*credit.CapReached)} {
+	for _, known := range []any{new(*credit.NoCredit), new(*credit.Reserved), new(*credit.CapReached),
+		new(*credit.AttestationRequired)} {
 		if err != nil && errors.As(err, known) {
 			return fmt.Sprintf("%T", known)[1:]
 		}
@@ -67,7 +68,7 @@ func (m *purse) carry(rt *rapid.T, h *modelHold) {
 
 // values returns the caps, with -1 for no cap.
 func values(c credit.Caps) (all []credit.Amount) {
-	for _, one := range []*credit.Amount{c.Day, c.Month} {
+	for _, one := range []*credit.Amount{c.Day, c.Month, c.Keys} {
 		if one == nil {
 			all = append(all, -1)
 		} else {

@@ -36,7 +36,8 @@ func (m *purse) checkSpending(rt *rapid.T) {
 			rt.Fatal(err)
 		}
 		if p.Day.Spent+p.Day.Held != m.used(project, day) || p.Month.Spent+p.Month.Held != m.used(project, month) ||
-			p.Day.Spent != m.spent[project+" "+day] {
+			p.Day.Spent != m.spent[project+" "+day] || project != "" &&
+			p.Keys != (credit.Spent{Spent: m.keySpent[project+" "+day], Held: m.heldByKeys(project, day)}) {
 			rt.Fatalf("spending of %q: got %+v, %+v, want %s, %s as in the model", project, p.Day, p.Month, m.used(project, day),
 				m.used(project, month))
 		}

@@ -58,6 +58,7 @@ type purse struct {
 	references       map[string]credit.Amount // negative if the money was taken
 	caps             map[string]credit.Caps
 	spent            map[string]credit.Amount // by project and period
+	keySpent         map[string]credit.Amount // by project and day, of calls with a project key alone
 	usage            map[string]usageSums     // by project and kind
 	steps            int
 }
@@ -68,7 +69,8 @@ func newPurse(t *testing.T, rt *rapid.T, database string, run int) *purse {
 	m := &purse{
 		t: t, database: database, now: time.Date(2030+run%5000, 1, 31, 23, 59, 0, 0, time.UTC),
 		account: fmt.Sprintf("purse %d", run), posted: 2 * credit.USD, references: map[string]credit.Amount{},
-		caps: map[string]credit.Caps{}, spent: map[string]credit.Amount{}, usage: map[string]usageSums{},
+		caps: map[string]credit.Caps{}, spent: map[string]credit.Amount{},
+		keySpent: map[string]credit.Amount{}, usage: map[string]usageSums{},
 	}
 	m.open(rt)
 	addPurse(t, m.store, m.account, m.now)
@@ -179,7 +181,21 @@ func (m *purse) refusal(r credit.HoldRequest) (passing string) {
 			}
 		}
 	}
+	if keys := m.caps[r.Project].Keys; r.ByKey && keys != nil {
+		switch spent := m.keySpent[r.Project+" "+day]; {
+		case spent+m.heldByKeys(r.Project, day)+r.Amount <= *keys:
+		case spent+r.Amount > *keys:
+			return fmt.Sprintf("%T", &credit.AttestationRequired{})
+		default:
+			passing = fmt.Sprintf("%T", &credit.Reserved{})
+		}
+	}
 	return passing
+}
+
+// heldByKeys returns what calls with a key alone hold on a day.
+func (m *purse) heldByKeys(project, day string) credit.Amount {
+	return m.held(func(h *modelHold) bool { return h.ByKey && h.Project == project && h.day == day })
 }
 
 func (m *purse) hold(rt *rapid.T) {
@@ -190,6 +206,7 @@ func (m *purse) hold(rt *rapid.T) {
 func (m *purse) holdAmount(rt *rapid.T, amount credit.Amount, turn *turnLimits) *modelHold {
 	r := credit.HoldRequest{
 		Account: m.account, Project: rapid.SampledFrom(modelProjects).Draw(rt, "project"), Amount: amount,
+		ByKey: rapid.Bool().Draw(rt, "with a key alone"),
 	}
 	want := m.refusal(r)
 	h, err := m.ledger.Hold(m.t.Context(), r)
@@ -221,6 +238,9 @@ func (m *purse) settled(h *modelHold, charge credit.Amount, c credit.Call) credi
 	case "open":
 		h.state, h.charged = "settled", min(charge, h.Amount)
 		m.posted -= h.charged
+		if h.ByKey {
+			m.keySpent[h.Project+" "+h.day] += h.charged
+		}
 		for _, project := range []string{h.Project, ""} {
 			m.spent[project+" "+h.day] += h.charged
 			m.spent[project+" "+h.day[:7]] += h.charged
@@ -322,7 +342,11 @@ func (m *purse) transfer(rt *rapid.T, sign credit.Amount) {
 func (m *purse) setCaps(rt *rapid.T) {
 	project := rapid.SampledFrom(append([]string{""}, modelProjects...)).Draw(rt, "project")
 	c := credit.Caps{Version: m.caps[project].Version}
-	for _, one := range []**credit.Amount{&c.Day, &c.Month} {
+	all := []**credit.Amount{&c.Day, &c.Month}
+	if project != "" {
+		all = append(all, &c.Keys)
+	}
+	for _, one := range all {
 		if a := credit.Amount(rapid.Int64Range(-1_000_000, 2_000_000).Draw(rt, "cap")); a >= 0 {
 			*one = &a
 		}

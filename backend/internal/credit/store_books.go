@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
@@ -194,10 +195,14 @@ func saveCaps(
 	if err != nil {
 		return db.ReplaceNoRows(err, ErrNoBook)
 	}
-	n := len(ids)
-	saved, err := db.Changed(ctx, tx, "set caps", fmt.Sprintf(`UPDATE %s SET day_cap = $%d, month_cap = $%d,
-		caps_version = caps_version + 1 WHERE %s AND caps_version = $%d`, table, n+1, n+2, where, n+3),
-		append(ids, amountOrNull(c.Day), amountOrNull(c.Month), c.Version)...)
+	n, allowance := len(ids), ""
+	args := slices.Concat(ids, []any{amountOrNull(c.Day), amountOrNull(c.Month), c.Version})
+	if e.Project != "" {
+		allowance = fmt.Sprintf("key_allowance = $%d,", n+4)
+		args = append(args, amountOrNull(c.Keys))
+	}
+	saved, err := db.Changed(ctx, tx, "set caps", fmt.Sprintf(`UPDATE %s SET day_cap = $%d, month_cap = $%d, %s
+		caps_version = caps_version + 1 WHERE %s AND caps_version = $%d`, table, n+1, n+2, allowance, where, n+3), args...)
 	switch {
 	case err != nil:
 		return err
@@ -242,12 +247,14 @@ func amountOrNull(a *Amount) sql.NullInt64 {
 
 // CreditCaps returns the caps of a project or of the account, or no caps if there is no row.
 func (s *Store) CreditCaps(ctx context.Context, accountID, project string) (c Caps, err error) {
-	query, args := `SELECT day_cap, month_cap, caps_version FROM credit_balances WHERE account_id = $1`, []any{accountID}
+	query, args := `SELECT day_cap, month_cap, NULL, caps_version FROM credit_balances WHERE account_id = $1`,
+		[]any{accountID}
 	if project != "" {
-		query = `SELECT day_cap, month_cap, caps_version FROM gateway_settings WHERE account_id = $1 AND app_id = $2`
+		query = `SELECT day_cap, month_cap, key_allowance, caps_version FROM gateway_settings
+			WHERE account_id = $1 AND app_id = $2`
 		args = append(args, project)
 	}
-	err = s.QueryRowContext(ctx, query, args...).Scan(&c.Day, &c.Month, &c.Version)
+	err = s.QueryRowContext(ctx, query, args...).Scan(&c.Day, &c.Month, &c.Keys, &c.Version)
 	return c, db.ReplaceNoRows(err, nil)
 }
 
@@ -275,6 +282,12 @@ func (s *Store) Spending(
 		return day, month, fmt.Errorf("read spending: %w", err)
 	}
 	return day, month, nil
+}
+
+// NewProject returns the statement that sets the limits of a project that has just been created.
+func NewProject(accountID, project string) db.Statement {
+	return db.Stmt(`INSERT INTO gateway_settings (account_id, app_id, key_allowance) VALUES ($1, $2, $3)`, accountID,
+		project, int64(NewProjectAllowance))
 }
 
 // CloseBook books the remaining balance of an account that is being deleted, and locks the account's row.

@@ -35,6 +35,7 @@ type lockedBalance struct {
 	posted, held int64
 	caps         periodCaps // caps of the account
 	projectCaps  periodCaps
+	keys         sql.NullInt64 // daily allowance of the project for calls with a key alone; NULL means no limit
 }
 
 // periodCaps limit the spending of a day and a month; NULL means no limit.
@@ -55,14 +56,17 @@ func (s *Store) lockBalance(ctx context.Context, tx *sql.Tx, accountID, project 
 		}
 	}
 	return db.One(ctx, tx, ErrNoBook, func(row db.Row) (b lockedBalance, err error) {
-		err = row.Scan(&b.book, &b.posted, &b.held, &b.caps.day, &b.caps.month, &b.projectCaps.day, &b.projectCaps.month)
+		err = row.Scan(&b.book, &b.posted, &b.held, &b.caps.day, &b.caps.month, &b.projectCaps.day, &b.projectCaps.month,
+			&b.keys)
 		return b, err
-	}, `SELECT b.book, b.posted, b.held, b.day_cap, b.month_cap, p.day_cap, p.month_cap FROM credit_balances b
+	}, `SELECT b.book, b.posted, b.held, b.day_cap, b.month_cap, p.day_cap, p.month_cap, p.key_allowance
+		FROM credit_balances b
 		LEFT JOIN gateway_settings p ON p.account_id = b.account_id AND p.app_id = $2
 		WHERE b.account_id = $1`+s.ForUpdate("b"), accountID, project)
 }
 
-// InsertHold sets money aside. It returns ErrNoBook, *NoCredit, *Reserved or *CapReached.
+// InsertHold sets money aside. It returns ErrNoBook, *NoCredit, *Reserved, *CapReached or
+// *AttestationRequired.
 func (s *Store) InsertHold(ctx context.Context, h Hold, at time.Time) error {
 	var refused error // not an error of the transaction, which other holds may share
 	err := s.write(ctx, h.Account, func(ctx context.Context, tx *sql.Tx) (err error) {
@@ -89,11 +93,17 @@ func (s *Store) hold(ctx context.Context, tx *sql.Tx, h Hold, at time.Time) (ref
 			return refused, err
 		}
 	}
+	if b.keys.Valid && h.ByKey {
+		if refused, err := refusalOfAllowance(ctx, tx, Amount(b.keys.Int64), h, at); refused != nil || err != nil {
+			return refused, err
+		}
+	}
 	day, _ := Periods(at)
 	return nil, s.ExecUnordered(ctx, tx, "insert hold",
-		db.Stmt(`INSERT INTO credit_holds (id, account_id, project, amount, charged, state, day, created_at, lease_until)
-			VALUES ($1, $2, $3, $4, 0, 'open', $5, $6, $7)`,
-			h.ID, h.Account, h.Project, int64(h.Amount), day, db.ToMS(at), db.ToMS(h.LeaseUntil)),
+		db.Stmt(`INSERT INTO credit_holds
+				(id, account_id, project, amount, charged, state, day, created_at, lease_until, by_key)
+			VALUES ($1, $2, $3, $4, 0, 'open', $5, $6, $7, $8)`,
+			h.ID, h.Account, h.Project, int64(h.Amount), day, db.ToMS(at), db.ToMS(h.LeaseUntil), db.BoolInt(h.ByKey)),
 		db.Stmt(`UPDATE credit_balances SET held = held + $2 WHERE account_id = $1`, h.Account, int64(h.Amount)),
 		addSpending(h, at))
 }
@@ -152,6 +162,39 @@ func refusalOfCaps(
 		}
 	}
 	return refused, nil
+}
+
+// keySpending returns what calls with a key alone have spent and hold on a day. The held amount is the sum of their open
+// holds, of which an account has only as many as calls in flight, so that servers of an earlier version, which do not
+// know these calls, can release them.
+func keySpending(ctx context.Context, q db.Querier, accountID, project, day string) (s Spent, err error) {
+	s.Spent, err = db.One(ctx, q, nil, db.Value[Amount], `SELECT key_spent FROM credit_spending
+		WHERE account_id = $1 AND project = $2 AND period = $3`, accountID, project, day)
+	if err != nil {
+		return s, fmt.Errorf("read spending with project keys: %w", err)
+	}
+	s.Held, err = db.QueryValue[Amount](ctx, q, `SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) FROM credit_holds
+		WHERE account_id = $1 AND state = 'open' AND project = $2 AND day = $3 AND by_key = 1`, accountID, project, day)
+	if err != nil {
+		return s, fmt.Errorf("read holds of project keys: %w", err)
+	}
+	return s, nil
+}
+
+// refusalOfAllowance returns the reason why the allowance of a project's keys refuses a hold, or nil. The caller must
+// hold the lock on the balance.
+func refusalOfAllowance(ctx context.Context, tx *sql.Tx, limit Amount, h Hold, at time.Time) (refused, err error) {
+	day, _ := Periods(at)
+	used, err := keySpending(ctx, tx, h.Account, h.Project, day)
+	switch {
+	case err != nil || used.Spent+used.Held+h.Amount <= limit:
+		return nil, err
+	case used.Spent+h.Amount > limit:
+		dayEnds, _ := Resets(at)
+		return &AttestationRequired{Limit: limit, Used: used.Spent + used.Held, ResetsAt: dayEnds}, nil
+	}
+	return &Reserved{Needed: h.Amount, Available: max(limit-used.Spent-used.Held, 0), Held: used.Held, Cap: CapKeys,
+		Of: OfProject}, nil
 }
 
 // addSpending adds a hold to the amounts that its account and project hold on a day and in its month. The caller must

@@ -16,12 +16,13 @@ type endedHold struct {
 	id, account, project, day string
 	amount, charged           int64
 	state                     string
+	byKey                     bool
 }
 
-const endedHoldColumns = `id, account_id, project, day, amount, charged, state`
+const endedHoldColumns = `id, account_id, project, day, amount, charged, state, by_key <> 0`
 
 func scanEndedHold(row db.Row) (h endedHold, err error) {
-	err = row.Scan(&h.id, &h.account, &h.project, &h.day, &h.amount, &h.charged, &h.state)
+	err = row.Scan(&h.id, &h.account, &h.project, &h.day, &h.amount, &h.charged, &h.state, &h.byKey)
 	return h, err
 }
 
@@ -132,9 +133,13 @@ func (h endedHold) returnHeld() db.Statement {
 // subtractSpending moves an ended hold's amount from held to spent, for its project and day. The caller must hold the
 // lock on the balance.
 func (h endedHold) subtractSpending() db.Statement {
-	return db.Stmt(`UPDATE credit_spending SET held = held - $5, spent = spent + $6
+	byKey := int64(0)
+	if h.byKey {
+		byKey = h.charged
+	}
+	return db.Stmt(`UPDATE credit_spending SET held = held - $5, spent = spent + $6, key_spent = key_spent + $7
 		WHERE account_id = $1 AND (project = '' OR project = $2) AND (period = $3 OR period = $4)`,
-		h.account, h.project, h.day, h.day[:len("2006-01")], h.amount, h.charged)
+		h.account, h.project, h.day, h.day[:len("2006-01")], h.amount, h.charged, byKey)
 }
 
 // expireAtOnce is the maximum number of holds that one sweep releases.

@@ -140,20 +140,21 @@ func (s *Store) Refusals(ctx context.Context, q UsageQuery) ([]Refusal, error) {
 func Merge(ctx context.Context, tx *sql.Tx, accountID, from, into string) error {
 	return db.ExecEach(ctx, tx, "move project", []any{accountID, from, into},
 		`UPDATE credit_holds SET project = $3 WHERE account_id = $1 AND project = $2`,
-		`INSERT INTO credit_spending (account_id, project, period, spent, held)
-			SELECT account_id, CAST($3 AS TEXT), period, spent, held FROM credit_spending
+		`INSERT INTO credit_spending (account_id, project, period, spent, held, key_spent)
+			SELECT account_id, CAST($3 AS TEXT), period, spent, held, key_spent FROM credit_spending
 			WHERE account_id = $1 AND project = $2
 			ON CONFLICT (account_id, project, period) DO UPDATE SET spent = credit_spending.spent + excluded.spent,
-				held = credit_spending.held + excluded.held`,
+				held = credit_spending.held + excluded.held, key_spent = credit_spending.key_spent + excluded.key_spent`,
 		`INSERT INTO gateway_usage (`+usageColumns+`)
 			SELECT account_id, CAST($3 AS TEXT), hour, model, kind, source, `+UsageSums+` FROM gateway_usage
 			WHERE account_id = $1 AND app_id = $2 `+addToUsage,
 		`UPDATE gateway_calls SET app_id = $3 WHERE account_id = $1 AND app_id = $2`,
-		`INSERT INTO gateway_settings (account_id, app_id, day_cap, month_cap, caps_version, key_source)
-			SELECT account_id, CAST($3 AS TEXT), day_cap, month_cap, caps_version, key_source FROM gateway_settings
+		`INSERT INTO gateway_settings (account_id, app_id, day_cap, month_cap, caps_version, key_source, key_allowance)
+			SELECT account_id, CAST($3 AS TEXT), day_cap, month_cap, caps_version, key_source, key_allowance
+			FROM gateway_settings
 			WHERE account_id = $1 AND app_id = $2
 			ON CONFLICT (account_id, app_id) DO UPDATE SET day_cap = `+lower("day_cap")+`, month_cap = `+lower("month_cap")+`,
-				caps_version = gateway_settings.caps_version + 1,
+				key_allowance = `+lower("key_allowance")+`, caps_version = gateway_settings.caps_version + 1,
 				key_source = CASE WHEN excluded.key_source = 'own' THEN 'own' ELSE gateway_settings.key_source END`,
 		`DELETE FROM gateway_settings WHERE account_id = $1 AND app_id = $2 AND $2 <> $3`,
 		`UPDATE local_servers SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS

@@ -147,6 +147,7 @@ func (c *call) reserve(ctx context.Context, input, output int64) (int64, error) 
 func (c *call) takeHold(ctx context.Context, amount int64) error {
 	hold, err := c.s.Purse.Hold(ctx, credit.HoldRequest{
 		Account: c.who.Account, Project: c.who.Project, Amount: credit.Amount(amount),
+		ByKey: c.who.byKey(),
 	})
 	if err != nil {
 		return err

@@ -115,7 +115,8 @@ func (c *Conversation) refuse(id string, refusal *Refusal) []byte {
 	c.rows.failed(refusal.Code, refusal.Message)
 	kind := "server_error"
 	switch refusal.Code {
-	case problem.CodeNoCredit, problem.CodeCapReached, problem.CodeCreditLocked:
+	case problem.CodeNoCredit, problem.CodeCapReached, problem.CodeCreditLocked,
+		problem.CodeAttestationRequired:
 		kind = "insufficient_quota"
 		if c.unpaid == nil {
 			c.unpaid = time.AfterFunc(c.s.Limits.Unpaid, func() { c.cut(errUnpaid) })

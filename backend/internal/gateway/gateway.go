@@ -223,12 +223,17 @@ func (s *Service) Running() (n int) {
 	return n
 }
 
-// Caller identifies an app. Key is the ID of the project key that the app uses, or of its session.
+// Caller identifies an app. Key is the ID of the project key that the app uses, of its session or of its install.
 type Caller struct {
 	Account, Project, Key string
 	// Session is the simulator session whose token the app uses. It is empty for a project key.
 	Session string
+	// Install is the attested install whose token the app uses, or empty.
+	Install string
 }
+
+// byKey reports whether the app proves nothing but that it knows a project key, which everybody can read in the app.
+func (c Caller) byKey() bool { return c.Session == "" && c.Install == "" }
 
 // Sink receives the answer to a call. It is an interface because package modelapi, which writes answers to apps,
 // imports this package.

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/credit"
@@ -26,7 +27,8 @@ type Problem = problem.Error
 type Refusal struct {
 	Problem
 	Param string // the invalid field of the request, if there is one
-	// Money maps names to the amounts that explain the refusal, in micro-USD or tokens, and to the top-up page.
+	// Money maps names to the amounts that explain the refusal, in micro-USD or tokens, and to the top-up page or the
+	// reason.
 	Money map[string]any
 }
 
@@ -49,6 +51,9 @@ func (e *Refusal) At(param string) *Refusal {
 	e.Param = param
 	return e
 }
+
+// Because sets the member reason of the error: one word for programs.
+func (e *Refusal) Because(reason string) *Refusal { return e.with(map[string]any{"reason": reason}) }
 
 func (e *Refusal) with(money map[string]any) *Refusal {
 	e.Money = money
@@ -91,6 +96,17 @@ func capReached(e *credit.CapReached, covered int64) *Refusal {
 		"resets").with(money)
 }
 
+// attestationRequired returns the refusal of a call by the daily allowance of project keys.
+func attestationRequired(e *credit.AttestationRequired) *Refusal {
+	what := "today's allowance of this project for calls with a project key is used"
+	if e.Used < e.Limit {
+		what = "the rest of " + strings.TrimSuffix(what, " is used") + " does not cover this call"
+	}
+	return Refuse(problem.CodeAttestationRequired, what+": attest the install at POST /v1/attest/challenge and use the "+
+		"token, or wait until the allowance resets; the project's owner can raise it").with(map[string]any{
+		"limit": e.Limit, "used": e.Used, "resetsAt": e.ResetsAt.UTC().Format(time.RFC3339)})
+}
+
 // retryReserved is the time after which credit held by other calls may be available again.
 const retryReserved = 2 * time.Second
 
@@ -103,6 +119,7 @@ func refusalOf(err error) *Refusal {
 		reserved *credit.Reserved
 		unproved *credit.Unproved
 		capped   *credit.CapReached
+		required *credit.AttestationRequired
 	)
 	switch {
 	case errors.As(err, &refusal):
@@ -115,7 +132,11 @@ func refusalOf(err error) *Refusal {
 			with(noCredit(none))
 	case errors.As(err, &reserved):
 		of := "account's credit"
-		if reserved.Cap != "" {
+		switch reserved.Cap {
+		case "":
+		case credit.CapKeys:
+			of = "project's allowance of today for project keys"
+		default:
 			of = reserved.Of + "'s spending cap of this " + reserved.Cap
 		}
 		return Refuse(problem.CodeCreditReserved,
@@ -126,6 +147,8 @@ func refusalOf(err error) *Refusal {
 			"the account's owner has to confirm the e-mail address before credit can be spent")
 	case errors.As(err, &capped):
 		return capReached(capped, 0)
+	case errors.As(err, &required):
+		return attestationRequired(required)
 	}
 	refusal = Refuse(problem.CodeUnavailable, "the gateway cannot serve now: try again").After(time.Second)
 	refusal.Err = err

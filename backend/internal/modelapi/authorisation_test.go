@@ -2,7 +2,13 @@ package modelapi
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"flag"
 	"fmt"
@@ -20,6 +26,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/attest"
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/db"
 	"github.com/service-dev/service/backend/internal/gateway"
@@ -36,9 +43,14 @@ const authorisationFile = "testdata/authorisation.md"
 
 // requests holds the request bodies of routes, by pattern.
 var requests = map[string]string{
-	"POST /v1/chat/completions": `{"model":"good","messages":[{"role":"user","content":"Hello"}]}`,
-	"POST /v1/responses":        `{"model":"responses","input":"Hello"}`,
-	"POST /v1/messages":         `{"model":"messages","max_tokens":9,"messages":[{"role":"user","content":"Hello"}]}`,
+	"POST /v1/chat/completions":    `{"model":"good","messages":[{"role":"user","content":"Hello"}]}`,
+	"POST /v1/responses":           `{"model":"responses","input":"Hello"}`,
+	"POST /v1/messages":            `{"model":"messages","max_tokens":9,"messages":[{"role":"user","content":"Hello"}]}`,
+	attestRoot + "challenge":       `{}`,
+	attestRoot + "apple":           `{"challenge":"x","keyId":"eA==","object":"eA=="}`,
+	attestRoot + "apple/assertion": `{"challenge":"x","keyId":"eA==","object":"eA=="}`,
+	attestRoot + "google":          `{"challenge":"x","install":"an-install-of-an-app","token":"x"}`,
+	attestRoot + "development":     `{"challenge":"x","install":"an-install-of-an-app","signature":"eA=="}`,
 }
 
 // storedKeys looks up project keys in a database.
@@ -126,6 +138,39 @@ func sessionTokens(t *testing.T, live *sessions.Assistants, links *link.Service)
 	return columns
 }
 
+// installTokens returns callers with the tokens of installs.
+func installTokens(t *testing.T, installs *attest.Service, keys storedKeys) (columns []column) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	const project, id = "com.example.app", "an-install-of-an-app"
+	err = errors.Join(err, installs.Set(t.Context(), "ada", project, attest.Settings{TestKey: string(pem.EncodeToMemory(
+		&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}, audit.Person()))
+	for i, name := range []string{"token of ada's install", "token of a revoked install"} {
+		minted, keyErr := keys.MintKey(t.Context(), "ada", project, name, audit.Person())
+		owner := projects.KeyOwner{AccountID: "ada", Project: project, KeyID: minted.ID}
+		c, challengeErr := installs.Challenge(t.Context(), owner)
+		install := fmt.Sprintf("%s-%d", id, i)
+		digest := sha256.Sum256([]byte(c.Text + "\n" + install))
+		signature, signErr := ecdsa.SignASN1(rand.Reader, key, digest[:])
+		token, attestErr := installs.Development(t.Context(), owner, c.Text, install, signature)
+		if err = errors.Join(err, keyErr, challengeErr, signErr, attestErr); err != nil {
+			t.Fatal(err)
+		}
+		if i == 1 {
+			err = installs.Revoke(t.Context(), "ada", project, token.Install, audit.Person())
+		}
+		columns = append(columns, column{name, bearer, "Bearer " + token.Text})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return columns
+}
+
 // nobody represents sessions without attached apps and pages.
 type nobody struct{ attached }
 
@@ -160,6 +205,8 @@ func TestAuthorisation(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorldOf(t, keys, live, 0, gateway.Limits{})
+	w.api.Installs = &attest.Service{Store: attest.NewStore(store), Hasher: hash, Now: time.Now}
+	columns = append(columns, installTokens(t, w.api.Installs, keys)...)
 	var table strings.Builder
 	table.WriteString("# Who may call the interface of models\n\nWritten by `go test ./backend/internal/modelapi -run " +
 		"TestAuthorisation -update`. Each cell is the status, the code of a refusal, and who pays.\n\n| route |")
@@ -223,7 +270,7 @@ func (w *world) cell(t *testing.T, pattern string, c column) string {
 		}
 		return fmt.Sprintf("%d %s", res.StatusCode, e.Error.Code)
 	}
-	if method == http.MethodPost {
+	if method == http.MethodPost && !strings.HasPrefix(pattern, attestRoot) {
 		return "200, " + (<-w.purse.rows).Account + " pays"
 	}
 	return "200"

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/service-dev/service/backend/internal/attest"
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 	"github.com/service-dev/service/backend/internal/httpjson"
@@ -32,6 +33,7 @@ type Options struct {
 	Keys     Keys
 	Sessions *sessions.Assistants
 	Gateway  *gateway.Service
+	Installs *attest.Service
 	Log      *slog.Logger
 	Now      func() time.Time
 	// WriteTimeout is how long an app may take to receive a part of an answer. The default is 30 s.
@@ -68,7 +70,7 @@ func New(o Options) *API {
 		bodies: limit.NewSlots(limit.Bounds{Running: largeBodies, RunningEach: largeBodiesEach})}
 }
 
-// route is a route that requires a project key or a session's token.
+// route is a route that requires a project key or a token.
 type route struct {
 	pattern string
 	serve   handler
@@ -81,7 +83,7 @@ func (a *API) table() []route {
 		routes = append(routes, route{api.Route(),
 			func(w http.ResponseWriter, r *http.Request, who gateway.Caller) { a.call(w, r, who, api) }})
 	}
-	return append(routes, route{wire.Realtime.Route(), a.converse})
+	return append(append(routes, route{wire.Realtime.Route(), a.converse}), a.attestRoutes()...)
 }
 
 // Mount adds the routes to mux. Apps in browsers may call from any origin: only the key authorises the call, and
@@ -112,7 +114,7 @@ func (a *API) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux
 	}
 	a.fail(w, r, gateway.Refuse(problem.CodeNotFound, "there is no "+httpjson.Clip(r.Method, 20)+" "+
 		httpjson.Clip(r.URL.Path, 100)+": the gateway serves /v1/models, /v1/chat/completions, /v1/responses, "+
-		"/v1/messages and /v1/realtime"))
+		"/v1/messages, /v1/realtime and /v1/attest"))
 }
 
 // TooMany responds to a request from an address with too many requests in progress.
@@ -149,12 +151,15 @@ func (a *API) authorised(serve handler) http.HandlerFunc {
 var (
 	errInvalidKey = gateway.Refuse(problem.CodeInvalidKey,
 		"the project key is missing, unknown or revoked: create a key on the project's page")
+	errInstallToken = gateway.Refuse(problem.CodeInvalidKey,
+		"the token is unknown, revoked or has expired: attest the install again")
 	errInvalidToken = gateway.Refuse(problem.CodeInvalidKey,
 		"the token is unknown or has expired: attach to the session; its welcome has a new one")
 )
 
 // caller returns the owner of the request's key. Clients send the key as a bearer token or in x-api-key, and pages that
-// open a WebSocket as a subprotocol. The key is a project key or the token of a simulator session.
+// open a WebSocket as a subprotocol. The key is a project key, or the token of a simulator session or of an
+// attested install.
 func (a *API) caller(r *http.Request) (gateway.Caller, error) {
 	key := r.Header.Get("X-Api-Key")
 	if authorization := r.Header.Get("Authorization"); authorization != "" {
@@ -176,6 +181,13 @@ func (a *API) caller(r *http.Request) (gateway.Caller, error) {
 			err = errInvalidToken
 		}
 		return gateway.Caller{Account: s.Owner.AccountID, Project: s.Project, Key: s.ID, Session: s.ID}, err
+	}
+	if strings.HasPrefix(key, credential.Attested) {
+		c, err := a.Installs.Open(r.Context(), key)
+		if errors.Is(err, attest.ErrBadToken) {
+			err = errInstallToken
+		}
+		return gateway.Caller{Account: c.Account, Project: c.Project, Key: c.Install, Install: c.Install}, err
 	}
 	owner, err := a.Keys.Authenticate(r.Context(), key)
 	if errors.Is(err, projects.ErrUnknownKey) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/db"
 )
 
@@ -54,6 +55,7 @@ func Ensure(
 	}
 	return appID, db.ExecAll(ctx, tx, "insert project",
 		db.Stmt(`INSERT INTO projects (account_id, app_id, created_at) VALUES ($1, $2, $3)`, accountID, appID, db.ToMS(now)),
+		credit.NewProject(accountID, appID),
 		audit.Statement(audit.New(now, accountID, by, "project.created", appID, appID)))
 }
 

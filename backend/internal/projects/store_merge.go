@@ -105,6 +105,11 @@ func moveProject(ctx context.Context, tx *sql.Tx, accountID, from, into, by stri
 				WHERE x.account_id = $1 AND x.app_id = $3 AND x.provider = credentials.provider)
 			AND NOT EXISTS (SELECT 1 FROM local_servers x
 				WHERE x.account_id = $1 AND x.app_id = $3 AND 'local/' || x.id = credentials.provider)`, // credentials.ServerPrefix
+		`UPDATE attest_settings SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS
+			(SELECT 1 FROM attest_settings x WHERE x.account_id = $1 AND x.app_id = $3)`,
+		`UPDATE attest_installs SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS
+			(SELECT 1 FROM attest_installs x WHERE x.account_id = $1 AND x.app_id = $3
+				AND x.key_hash = attest_installs.key_hash)`,
 		`UPDATE connection_pages SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS
 			(SELECT 1 FROM connection_pages x WHERE x.account_id = $1 AND x.app_id = $3)`,
 		`UPDATE assistant_configs SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS

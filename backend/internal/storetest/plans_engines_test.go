@@ -42,8 +42,8 @@ func (p *planCheck) create(t *testing.T, engine string) *sql.DB {
 
 // owners are columns that identify a row, or an owner with few rows: an account, a project or a session.
 var owners = []string{
-	"id", "rowid", "hash", "account_id", "session_id", "project", "alias", "email", "book", "debit", "credit", "key",
-	"device_hash", "user_hash", "token_hash", "address_hash", "network_hash", "install_hash", "credential_id",
+	"id", "rowid", "hash", "account_id", "session_id", "install_id", "project", "alias", "email", "book", "debit", "credit",
+	"key", "device_hash", "user_hash", "token_hash", "address_hash", "network_hash", "install_hash", "credential_id",
 	"challenge", "page_id", "subject", "link_id",
 }
 

@@ -9,7 +9,8 @@ type Place string
 const (
 	AtCredit   Place = "credit"   // the account's credit page
 	AtSettings Place = "settings" // the account's settings
-	AtCaps     Place = "caps"     // this and the next two are on the project's gateway page
+	AtCaps     Place = "caps"     // this and the next three are on the project's gateway page
+	AtAttest   Place = "attest"
 	AtPayer    Place = "payer"
 	AtModels   Place = "models"
 	AtRequests Place = "requests" // documentation of requests
@@ -18,7 +19,7 @@ const (
 // placeNames maps places to their names in texts for agents.
 var placeNames = map[Place]string{
 	AtCredit: "/account/credit of the dashboard", AtSettings: "/account/settings of the dashboard",
-	AtCaps: "the project's gateway page", AtPayer: "the project's gateway page",
+	AtCaps: "the project's gateway page", AtPayer: "the project's gateway page", AtAttest: "the project's gateway page",
 }
 
 // Step explains why calls were refused and what to do about it. Owners and agents read the same text.
@@ -55,6 +56,8 @@ var steps = map[string]Step{
 		Next: "Confirm it, or link a sign-in provider.", At: AtSettings},
 	problem.CodeCapReached: {What: "A spending cap was reached.",
 		Next: "Raise the cap of this project or of the account, or wait until it resets.", At: AtCaps},
+	problem.CodeAttestationRequired: {What: "The day's allowance for calls with a project key was used.",
+		Next: "Have the app attest its installs, or raise the allowance.", At: AtAttest},
 	problem.CodeRequestTooLarge: {What: "The credit covered only a shorter answer than the app asked for.",
 		Next: "Add credit, lower max_tokens, or shorten the input.", At: AtCredit},
 	problem.CodeOwnKeyMissing: {What: "The project pays with its own keys and has none for the model's provider.",

@@ -61,9 +61,14 @@ var projectPages = map[string]func(*Web, *call) error{
 	"GET /projects/{id}/gateway":                           (*Web).gatewayAddress, // the address that mails link to
 	"POST" + oneProject + "/gateway/caps":                  (*Web).changeProjectCaps,
 	"POST" + oneProject + "/gateway/key-source":            (*Web).changeKeySource,
-	"GET" + oneProject + "/connection-page":                (*Web).connectionPage,
-	"POST" + oneProject + "/connection-page":               (*Web).changeConnectionPage,
-	"GET" + oneProject + "/connection-page/file":           (*Web).connectionPageFile,
+
+	"POST" + oneProject + "/gateway/attestation":                           (*Web).changeAttestation,
+	"POST" + oneProject + "/gateway/attestation/keys":                      (*Web).setPlayKeys,
+	"POST" + oneProject + "/gateway/attestation/installs/{install}/revoke": (*Web).revokeInstall,
+
+	"GET" + oneProject + "/connection-page":      (*Web).connectionPage,
+	"POST" + oneProject + "/connection-page":     (*Web).changeConnectionPage,
+	"GET" + oneProject + "/connection-page/file": (*Web).connectionPageFile,
 }
 
 // serverPages are the pages of local servers, which exist only if the backend runs on the user's own machine.

@@ -60,7 +60,8 @@ func changedName(name string) string {
 		return label
 	}
 	if label, ok := map[string]string{"supportUrl": "Support address", "privacyUrl": "Privacy address",
-		"day": "Cap of a day", "month": "Cap of a month"}[name]; ok {
+		"day": "Cap of a day", "month": "Cap of a month",
+		credit.CapKeys: "Daily allowance of project keys"}[name]; ok {
 		return label
 	}
 	return capital(name)
@@ -83,7 +84,7 @@ func shownValue(name string, raw json.RawMessage) string {
 		}
 		return clipValue(value)
 	case float64:
-		if name == "day" || name == "month" {
+		if name == "day" || name == "month" || name == credit.CapKeys {
 			return dollars(credit.Amount(value))
 		}
 	case []any:

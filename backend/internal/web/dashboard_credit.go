@@ -114,15 +114,16 @@ func newTransferRow(t credit.Transfer) transferRow {
 
 // capsForm is the data of the template "caps".
 type capsForm struct {
-	Action     string
-	Lines      []capLine
-	Now, Then  string // the maximum cost of a month, as saved and as entered; Then is "" if nothing was entered
-	Version    int64  // version of the caps when they were read
-	day, month string // values as entered
+	Action    string
+	Lines     []capLine
+	Now, Then string // the maximum cost of a month, as saved and as entered; Then is "" if nothing was entered
+	Version   int64  // version of the caps when they were read
+	// values as entered; keys is for projects
+	day, month, keys string
 }
 
-// capLine is one cap in a capsForm.
-type capLine struct{ ID, Label, Value, Spent string }
+// capLine is one cap in a capsForm. None describes an empty field.
+type capLine struct{ ID, Label, Value, Spent, None string }
 
 const noCaps = "the account's whole credit"
 
@@ -134,9 +135,21 @@ func newCapsForm(action string, saved credit.Caps, day, month credit.Spent, ente
 		form.day, form.month, form.Then = entered.day, entered.month, entered.Then
 	}
 	form.Lines = []capLine{
-		{"cap-day", "A day", form.day, spentText(day)}, {"cap-month", "A month", form.month, spentText(month)},
+		{"cap-day", "A day", form.day, spentText(day), "no cap"},
+		{"cap-month", "A month", form.month, spentText(month), "no cap"},
 	}
 	return form
+}
+
+// withKeys adds the daily allowance of project keys to a project's form.
+func (f capsForm) withKeys(p credit.Project, entered *capsForm) capsForm {
+	f.keys = capValue(p.Caps.Keys)
+	if entered != nil {
+		f.keys = entered.keys
+	}
+	f.Lines = append(f.Lines, capLine{"cap-keys", "A day, by calls with a project key alone", f.keys, spentText(p.Keys),
+		"no limit for them"})
+	return f
 }
 
 func capValue(c *credit.Amount) string {
@@ -180,6 +193,9 @@ func readCaps(c *call, f *formErrors) (caps credit.Caps, entered capsForm) {
 		return text
 	}
 	entered.day, entered.month = read("cap-day", &caps.Day), read("cap-month", &caps.Month)
+	if c.project.ID != "" {
+		entered.keys = read("cap-keys", &caps.Keys)
+	}
 	if !f.Failed() {
 		entered.Then = mostOfMonth(caps)
 	}
@@ -192,6 +208,13 @@ func (w *Web) changeCaps(c *call, project, path string, show func(formErrors, *c
 	var f formErrors
 	caps, entered := readCaps(c, &f)
 	caps.Version = c.formVersion()
+	if project != "" && !c.PostForm.Has("cap-keys") { // the form of an earlier version
+		saved, err := w.Dashboard.Credit.Project(c.Context(), c.account.ID, project)
+		if err != nil {
+			return err
+		}
+		caps.Keys = saved.Caps.Keys
+	}
 	if f.Failed() || c.PostFormValue("act") == "cost" {
 		return show(f, &entered)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/analytics"
+	"github.com/service-dev/service/backend/internal/attest"
 	"github.com/service-dev/service/backend/internal/chart"
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/gateway"
@@ -35,6 +36,7 @@ type gatewayPage struct {
 	Payer    payerForm
 	PaidBy   string // the source that pays for calls
 	Servers  serversForm
+	Attest   attestForm
 	Models   []modelRow
 	BaseURL  string
 	Compared string // the tokens for which Models compares costs; "" if there are none
@@ -80,6 +82,11 @@ func (w *Web) gatewayAddress(c *call) error { return c.redirect(gatewayPath(c.pr
 
 // showGateway renders the page. entered are the caps from a posted form, or nil.
 func (w *Web) showGateway(c *call, f formErrors, entered *capsForm) error {
+	return w.showGatewayWith(c, f, entered, nil)
+}
+
+// showGatewayWith is like showGateway. apps are the posted settings of attestation, or nil.
+func (w *Web) showGatewayWith(c *call, f formErrors, entered *capsForm, apps *attest.Settings) error {
 	own, err := w.Dashboard.Credit.Project(c.Context(), c.account.ID, c.project.ID)
 	if err != nil {
 		return err
@@ -87,7 +94,7 @@ func (w *Web) showGateway(c *call, f formErrors, entered *capsForm) error {
 	span, path := rangeOf(c), gatewayPath(c.project.ID)
 	page := gatewayPage{formErrors: f, Done: c.notice(), Nav: c.projectNav("gateway"), Ranges: rangesAt(span, nil), Range: span,
 		BaseURL: strings.TrimSuffix(w.ingestURL(), ingestPath),
-		Caps:    newCapsForm(path, own.Caps, own.Day, own.Month, entered)}
+		Caps:    newCapsForm(path, own.Caps, own.Day, own.Month, entered).withKeys(own, entered)}
 	if page.Notices, err = w.spendingNotices(c, c.project.ID); err != nil {
 		return err
 	}
@@ -98,6 +105,9 @@ func (w *Web) showGateway(c *call, f formErrors, entered *capsForm) error {
 		return err
 	}
 	if page.Servers, err = w.servers(c); err != nil {
+		return err
+	}
+	if page.Attest, err = w.attestation(c, apps); err != nil {
 		return err
 	}
 	return w.render(c, page.status(), "dashboard_gateway", page)

@@ -71,7 +71,7 @@ func TestGateway_SaysWhatToDoAboutRefusals(t *testing.T) {
 
 // The dashboard has a link to every page on which the user can take a next step.
 func TestGateway_EveryPlaceOfANextStepHasALink(t *testing.T) {
-	for _, at := range []usage.Place{usage.AtCredit, usage.AtSettings, usage.AtCaps, usage.AtPayer, usage.AtModels,
+	for _, at := range []usage.Place{usage.AtCredit, usage.AtSettings, usage.AtCaps, usage.AtAttest, usage.AtPayer, usage.AtModels,
 		usage.AtRequests} {
 		if l := stepLinks[at]; l.Href == "" || l.Label == "" {
 			t.Errorf("the next step %s has no link", at)

@@ -9,6 +9,7 @@ var stepLinks = map[usage.Place]stepLink{
 	usage.AtCredit:   {creditPath + "#topup", "Credit"},
 	usage.AtSettings: {settingsPath, "Settings"},
 	usage.AtCaps:     {"#caps", "Caps"},
+	usage.AtAttest:   {"#attestation", "Attestation"},
 	usage.AtPayer:    {"#payer", "What pays"},
 	usage.AtModels:   {"#models", "Models"},
 	usage.AtRequests: {"/docs/managed-gateway#requests", "Requests"},

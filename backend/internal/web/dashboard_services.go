@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/service-dev/service/backend/internal/assistant"
+	"github.com/service-dev/service/backend/internal/attest"
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/connpage"
 	"github.com/service-dev/service/backend/internal/credentials"
@@ -26,6 +27,7 @@ type Dashboard struct {
 	Models      *gateway.Service
 	KeySources  gateway.KeySources
 	Sessions    *sessions.Service
+	Installs    *attest.Service
 	// LocalServers is nil if users cannot add any.
 	LocalServers *gateway.LocalServers
 }
@@ -33,7 +35,7 @@ type Dashboard struct {
 func (d *Dashboard) complete() bool {
 	return d.Projects != nil && d.Grants != nil && d.Audit != nil && d.Assistant != nil &&
 		d.Credentials != nil && d.Pages != nil && d.Credit != nil && d.Models != nil &&
-		d.KeySources.Store != nil && d.Sessions != nil
+		d.KeySources.Store != nil && d.Sessions != nil && d.Installs != nil
 }
 
 // AccessGrants is implemented by *grants.Service. It is an interface so that a test can lower a level between the

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/assistant"
+	"github.com/service-dev/service/backend/internal/attest"
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/connpage"
 	"github.com/service-dev/service/backend/internal/credentials"
@@ -120,7 +121,9 @@ func (h *dashboardWorld) dashboard() *Dashboard {
 	return &Dashboard{Projects: h.projects, Grants: h.grants, Audit: h.audit,
 		Assistant:   h.assistant,
 		Credentials: h.credentials, Pages: h.pages, Credit: h.credit,
-		Models: h.gateway, KeySources: h.sources, LocalServers: h.servers, Sessions: h.sessions}
+		Models: h.gateway, KeySources: h.sources, LocalServers: h.servers, Sessions: h.sessions,
+		Installs: &attest.Service{Store: attest.NewStore(h.db), Hasher: secret.NewHasher(make([]byte, 32)),
+			Credentials: h.credentials, Now: func() time.Time { return then }}}
 }
 
 // addProject adds a project of ada. If used is not zero, the project has a key that was used then.

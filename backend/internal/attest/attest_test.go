@@ -1,0 +1,368 @@
+package attest_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/attest"
+	"github.com/service-dev/service/backend/internal/attest/attesttest"
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/backend/internal/db"
+	"github.com/service-dev/service/backend/internal/dbtest"
+	"github.com/service-dev/service/backend/internal/projects"
+	"github.com/service-dev/service/backend/internal/secret"
+)
+
+const (
+	project = "com.example.hello"
+	other   = "com.example.other"
+	app     = "ABCDE12345.com.example.app"
+	pkg     = "com.example.app"
+)
+
+// world is a project with a key, and the two companies that vouch for its installs.
+type world struct {
+	*attest.Service
+	t        *testing.T
+	now      time.Time
+	db       *db.DB
+	projects *projects.Service
+	who      projects.KeyOwner // of the key of project
+	apple    *attesttest.Apple
+	google   *attesttest.Google
+	digest   [32]byte
+	testKey  *ecdsa.PrivateKey
+}
+
+func eachEngine(t *testing.T, f func(w *world)) {
+	dbtest.EachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
+		store := dbtest.OpenAt(t, database(t))
+		t.Cleanup(func() { _ = store.Close() })
+		w := &world{t: t, db: store, now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), google: attesttest.NewGoogle(t),
+			digest: sha256.Sum256([]byte("certificate"))}
+		w.apple = attesttest.NewApple(t, w.now)
+		hash := secret.NewHasher([]byte("a key of thirty-two bytes or more"))
+		clock := func() time.Time { return w.now }
+		err := account.NewStore(store).InsertAccount(t.Context(), account.Account{ID: "ada", Email: "ada@example.org",
+			PasswordHash: "x", Active: true, PrivacyAccepted: w.now, CreatedAt: w.now})
+		w.must(err)
+		keys, err := credentials.ParseKeys(hex.EncodeToString(make([]byte, 32)))
+		w.must(err)
+		w.projects = &projects.Service{Store: projects.NewStore(store), Hasher: hash, Now: clock}
+		w.Service = &attest.Service{Store: attest.NewStore(store), Hasher: hash, Now: clock, AppleRoot: w.apple.Root,
+			Credentials: credentials.New(credentials.Options{Store: credentials.NewStore(store), Hasher: hash, Keys: keys,
+				Now: clock})}
+		w.who = w.key(project)
+		w.testKey, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		w.must(err)
+		der, err := x509.MarshalPKIXPublicKey(&w.testKey.PublicKey)
+		w.must(err)
+		w.must(w.Set(t.Context(), "ada", project, attest.Settings{AppleApps: []string{app}, Packages: []string{pkg},
+			Certificates: []string{hex.EncodeToString(w.digest[:])},
+			TestKey:      string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}, audit.Person()))
+		decryption, verification := w.google.Keys(t)
+		w.must(w.SetPlayKeys(t.Context(), "ada", project, decryption, verification, audit.Person()))
+		f(w)
+	})
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// key mints a key of a project.
+func (w *world) key(project string) projects.KeyOwner {
+	w.t.Helper()
+	k, err := w.projects.MintKey(w.t.Context(), "ada", project, "app", audit.Person())
+	w.must(err)
+	return projects.KeyOwner{AccountID: "ada", Project: project, KeyID: k.ID}
+}
+
+func (w *world) challenge() string {
+	w.t.Helper()
+	c, err := w.Challenge(w.t.Context(), w.who)
+	w.must(err)
+	return c.Text
+}
+
+func (w *world) device() *attesttest.Device {
+	return attesttest.NewDevice(w.t, app, w.now.AddDate(0, 0, 1))
+}
+
+func (w *world) attest(d *attesttest.Device, challenge string) (attest.Token, error) {
+	return w.Apple(w.t.Context(), w.who, challenge, d.KeyID(w.t), d.Attest(w.t, w.apple, challenge))
+}
+
+func (w *world) assert(d *attesttest.Device, challenge string) (attest.Token, error) {
+	return w.AppleAssertion(w.t.Context(), w.who, challenge, d.KeyID(w.t), d.Assert(w.t, challenge))
+}
+
+func (w *world) refused(what string, err error, reason string) {
+	w.t.Helper()
+	var refused *attest.Refused
+	if !errors.As(err, &refused) || refused.Reason != reason {
+		w.t.Errorf("%s: got %v, want a refusal: %s", what, err, reason)
+	}
+}
+
+func (w *world) opens(token attest.Token, want error) {
+	w.t.Helper()
+	c, err := w.Open(w.t.Context(), token.Text)
+	if !errors.Is(err, want) || err == nil && c != (attest.Caller{Account: "ada", Project: project, Install: token.Install}) {
+		w.t.Errorf("opening a token: got %+v (error %v), want %v", c, err, want)
+	}
+}
+
+func TestApple_AttestsOnceThenAsserts(t *testing.T) {
+	eachEngine(t, func(w *world) {
+		d, challenge := w.device(), w.challenge()
+		token, err := w.attest(d, challenge)
+		w.must(err)
+		w.opens(token, nil)
+		if !token.ExpiresAt.Equal(w.now.Add(time.Hour)) {
+			t.Errorf("the token expires at %s, want in an hour", token.ExpiresAt)
+		}
+		_, err = w.attest(d, challenge)
+		w.refused("a replay", err, attest.ReasonChallenge)
+		_, err = w.attest(d, w.challenge())
+		w.refused("the key again", err, attest.ReasonKnownKey)
+		late := w.challenge()
+		w.now = w.now.Add(attest.ChallengeLife)
+		_, err = w.assert(d, late)
+		w.refused("an expired challenge", err, attest.ReasonChallenge)
+		foreign, err := w.Challenge(t.Context(), w.key(other))
+		w.must(err)
+		_, err = w.assert(d, foreign.Text)
+		w.refused("another project's challenge", err, attest.ReasonChallenge)
+		_, err = w.assert(w.device(), w.challenge())
+		w.refused("an unknown key", err, attest.ReasonUnknownInstall)
+		w.now = w.now.Add(time.Hour)
+		w.opens(token, attest.ErrBadToken)
+		next, err := w.assert(d, w.challenge())
+		w.must(err)
+		if w.opens(next, nil); next.Install != token.Install {
+			t.Errorf("the assertion belongs to install %s, want %s", next.Install, token.Install)
+		}
+		d.Counter--
+		_, err = w.assert(d, w.challenge())
+		w.refused("an equal counter", err, "wrong_counter")
+		d.App = "ABCDE12345.com.example.b"
+		_, err = w.assert(d, w.challenge())
+		w.refused("another app", err, "wrong_app")
+		development := w.device()
+		development.Development = true
+		_, err = w.attest(development, w.challenge())
+		w.refused("a development key", err, "wrong_environment")
+	})
+}
+
+// Two copies of a device make assertions with one counter.
+func TestApple_OneOfTwoConcurrentAssertionsWins(t *testing.T) {
+	eachEngine(t, func(w *world) {
+		d := w.device()
+		_, err := w.attest(d, w.challenge())
+		w.must(err)
+		const copies = 8
+		results := make(chan error, copies)
+		var group sync.WaitGroup
+		for range copies {
+			challenge, twin := w.challenge(), *d
+			object := twin.Assert(t, challenge)
+			group.Go(func() {
+				_, err := w.AppleAssertion(t.Context(), w.who, challenge, d.KeyID(t), object)
+				results <- err
+			})
+		}
+		group.Wait()
+		close(results)
+		won := 0
+		for err := range results {
+			if err == nil {
+				won++
+				continue
+			}
+			w.refused("a later one", err, "wrong_counter")
+		}
+		if won != 1 {
+			t.Errorf("%d of %d assertions with one counter were accepted, want 1", won, copies)
+		}
+	})
+}
+
+func TestTokens_EndWithInstallKeyAndProject(t *testing.T) {
+	eachEngine(t, func(w *world) {
+		d := w.device()
+		token, err := w.attest(d, w.challenge())
+		w.must(err)
+		live := func(want int) {
+			t.Helper()
+			ids, err := w.Store.LiveInstalls(t.Context(), []string{token.Install, "unknown"})
+			if err != nil || len(ids) != want {
+				t.Errorf("got live installs %v (error %v), want %d", ids, err, want)
+			}
+		}
+		live(1)
+		w.must(w.Revoke(t.Context(), "ada", project, token.Install, audit.Person()))
+		w.must(w.Revoke(t.Context(), "ada", project, token.Install, audit.Person()))
+		w.opens(token, attest.ErrBadToken)
+		live(0)
+		_, err = w.assert(d, w.challenge())
+		w.refused("a revoked install", err, attest.ReasonRevoked)
+		if err := w.Revoke(t.Context(), "ada", other, token.Install, audit.Person()); !errors.Is(err, attest.ErrNoInstall) {
+			t.Errorf("another project's install: got %v, want ErrNoInstall", err)
+		}
+
+		token, err = w.attest(w.device(), w.challenge())
+		w.must(err)
+		w.must(w.projects.RevokeKey(t.Context(), "ada", project, w.who.KeyID, audit.Person()))
+		w.opens(token, attest.ErrBadToken)
+		live(0)
+
+		w.who = w.key(project)
+		token, err = w.attest(w.device(), w.challenge())
+		w.must(err)
+		live(1)
+		w.must(w.projects.Delete(t.Context(), "ada", project, audit.Person()))
+		w.opens(token, attest.ErrBadToken)
+		live(0)
+	})
+}
+
+func TestMerge_MovesInstalls(t *testing.T) {
+	eachEngine(t, func(w *world) {
+		d := w.device()
+		token, err := w.attest(d, w.challenge())
+		w.must(err)
+		w.key(other)
+		w.must(w.projects.Merge(t.Context(), "ada", project, other, audit.Person()))
+		c, err := w.Open(t.Context(), token.Text)
+		if err != nil || c.Project != other {
+			t.Errorf("got %+v (error %v), want the token in the other project", c, err)
+		}
+		w.who.Project = other
+		_, err = w.assert(d, w.challenge())
+		w.must(err)
+	})
+}
+
+func (w *world) play(challenge, install string, change func(*attesttest.Verdict)) (attest.Token, error) {
+	c := attesttest.Verdict{Package: pkg, Nonce: nonce(challenge, w.who.Project), At: w.now, Certificate: w.digest,
+		App: "PLAY_RECOGNIZED", Device: []string{"MEETS_DEVICE_INTEGRITY"}}
+	change(&c)
+	return w.Google(w.t.Context(), w.who, challenge, install, w.google.Token(w.t, c.Payload(w.t)))
+}
+
+func TestGoogle_BindsTokenToInstall(t *testing.T) {
+	eachEngine(t, func(w *world) {
+		const install = "a-random-install-of-android"
+		same := func(*attesttest.Verdict) {}
+		token, err := w.play(w.challenge(), install, same)
+		w.must(err)
+		w.opens(token, nil)
+		again, err := w.play(w.challenge(), install, same)
+		w.must(err)
+		if again.Install != token.Install {
+			t.Errorf("the install is now %s, want still %s", again.Install, token.Install)
+		}
+		_, err = w.play(w.challenge(), "short", same)
+		w.refused("a short install", err, attest.ReasonMalformed)
+		_, err = w.play(w.challenge(), install, func(v *attesttest.Verdict) { v.Package = "com.example.b" })
+		w.refused("another package", err, "wrong_package")
+		challenge := w.challenge()
+		_, err = w.play(challenge, install, func(v *attesttest.Verdict) { v.Nonce = nonce(challenge, other) })
+		w.refused("another project's nonce", err, "wrong_challenge")
+		w.must(w.Revoke(t.Context(), "ada", project, token.Install, audit.Person()))
+		_, err = w.play(w.challenge(), install, same)
+		w.refused("a revoked install", err, attest.ReasonRevoked)
+		w.must(w.Credentials.RemovePlayKeys(t.Context(), "ada", project, audit.Person()))
+		_, err = w.play(w.challenge(), install, same)
+		w.refused("without keys", err, attest.ReasonNotConfigured)
+	})
+}
+
+// nonce is computed as the documentation describes, and not with the code under test.
+func nonce(challenge, project string) string {
+	sum := sha256.Sum256([]byte(challenge + "\n" + project))
+	return base64url(sum[:])
+}
+
+func TestDevelopment_NeedsTestKey(t *testing.T) {
+	eachEngine(t, func(w *world) {
+		const install = "a-simulator-in-continuous-integration"
+		sign := func(text string) []byte {
+			digest := sha256.Sum256([]byte(text))
+			signature, err := ecdsa.SignASN1(rand.Reader, w.testKey, digest[:])
+			w.must(err)
+			return signature
+		}
+		challenge := w.challenge()
+		token, err := w.Development(t.Context(), w.who, challenge, install, sign(challenge+"\n"+install))
+		w.must(err)
+		w.opens(token, nil)
+		challenge = w.challenge()
+		_, err = w.Development(t.Context(), w.who, challenge, install+"2", sign(challenge+"\n"+install))
+		w.refused("another install", err, attest.ReasonSignature)
+
+		o, err := w.Overview(t.Context(), "ada", project)
+		if err != nil || o.Counts[attest.Attested] != 1 || !o.PlayKeys || len(o.Latest) != 1 ||
+			o.Latest[0].Environment != attest.Development || o.Latest[0].Platform != attest.PlatformDevelopment ||
+			o.Latest[0].State(w.now) != attest.Attested || len(o.Refusals) != 1 || o.Refusals[0].Count != 1 ||
+			o.Refusals[0].Reason != attest.ReasonSignature {
+			t.Errorf("got overview %+v (error %v), want a development install and a refusal", o, err)
+		}
+		w.now = w.now.Add(attest.TokenLife)
+		if o, err = w.Overview(t.Context(), "ada", project); err != nil || o.Counts[attest.Expired] != 1 ||
+			o.Latest[0].State(w.now) != attest.Expired {
+			t.Errorf("an hour later: got %+v (error %v), want an expired install", o, err)
+		}
+		next := o.Settings
+		next.TestKey = ""
+		w.must(w.Set(t.Context(), "ada", project, next, audit.Person()))
+		challenge = w.challenge()
+		_, err = w.Development(t.Context(), w.who, challenge, install, sign(challenge+"\n"+install))
+		w.refused("without a test key", err, attest.ReasonNotConfigured)
+	})
+}
+
+func TestSettings_AreCheckedAndVersioned(t *testing.T) {
+	eachEngine(t, func(w *world) {
+		was, err := w.Store.Settings(t.Context(), "ada", project)
+		w.must(err)
+		for field, s := range map[string]attest.Settings{
+			attest.FieldApple:        {AppleApps: []string{"com.example.app"}, Version: was.Version},
+			attest.FieldPackages:     {Packages: []string{"app"}, Version: was.Version},
+			attest.FieldCertificates: {Certificates: []string{"abc"}, Version: was.Version},
+			attest.FieldTestKey:      {TestKey: "abc", Version: was.Version},
+		} {
+			var invalid *attest.InvalidError
+			if err := w.Set(t.Context(), "ada", project, s, audit.Person()); !errors.As(err, &invalid) || invalid.Field != field {
+				t.Errorf("%s: got %v, want it refused", field, err)
+			}
+		}
+		colons := attest.Settings{Certificates: []string{"AB:" + hex.EncodeToString(make([]byte, 31))}, Version: was.Version}
+		w.must(w.Set(t.Context(), "ada", project, colons, audit.Person()))
+		if err := w.Set(t.Context(), "ada", project, was, audit.Person()); !errors.Is(err, attest.ErrConflict) {
+			t.Errorf("an old version: got %v, want ErrConflict", err)
+		}
+		if err := w.Set(t.Context(), "ada", "com.example.none", colons, audit.Person()); err == nil {
+			t.Error("settings of an unknown project were saved")
+		}
+	})
+}
+
+func base64url(data []byte) string { return base64.RawURLEncoding.EncodeToString(data) }

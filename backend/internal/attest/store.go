@@ -1,0 +1,256 @@
+package attest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/db"
+	"github.com/service-dev/service/backend/internal/projects"
+)
+
+// Store stores settings, challenges, installs and hashes of tokens. Every method is atomic.
+type Store struct{ *db.DB }
+
+// NewStore returns a store in d.
+func NewStore(d *db.DB) *Store { return &Store{d} }
+
+// Settings returns a project's settings, which are empty unless they were set.
+func (s *Store) Settings(ctx context.Context, account, project string) (Settings, error) {
+	return db.One(ctx, s, nil, func(row db.Row) (v Settings, err error) {
+		var apps, packages, certificates string
+		err = row.Scan(&apps, &v.AppleDevelopment, &packages, &certificates, &v.TestKey, &v.Version)
+		v.AppleApps, v.Packages = strings.Fields(apps), strings.Fields(packages)
+		v.Certificates = strings.Fields(certificates)
+		return v, err
+	}, `SELECT apple_apps, apple_development <> 0, packages, certificates, test_key, version FROM attest_settings
+		WHERE account_id = $1 AND app_id = $2`, account, project)
+}
+
+// SetSettings replaces version v.Version of the settings of the entry's project. It returns ErrConflict or
+// projects.ErrNotFound.
+func (s *Store) SetSettings(ctx context.Context, v Settings, e audit.Entry) error {
+	return s.Write(ctx, func(tx *sql.Tx) error {
+		if err := projects.Lock(ctx, tx, projects.ErrNotFound, e.AccountID, e.Project); err != nil {
+			return err
+		}
+		err := db.MustChange(ctx, tx, ErrConflict, "set attestation settings", `INSERT INTO attest_settings
+				(account_id, app_id, apple_apps, apple_development, packages, certificates, test_key, version)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8 + 1)
+			ON CONFLICT (account_id, app_id) DO UPDATE SET apple_apps = excluded.apple_apps,
+				apple_development = excluded.apple_development, packages = excluded.packages,
+				certificates = excluded.certificates, test_key = excluded.test_key, version = excluded.version
+			WHERE attest_settings.version = $8`, e.AccountID, e.Project, strings.Join(v.AppleApps, "\n"),
+			db.BoolInt(v.AppleDevelopment), strings.Join(v.Packages, "\n"), strings.Join(v.Certificates, "\n"), v.TestKey,
+			v.Version)
+		if err != nil {
+			return err
+		}
+		return audit.Insert(ctx, tx, e)
+	})
+}
+
+// AddChallenge stores the hash of a challenge and deletes the project's expired ones.
+func (s *Store) AddChallenge(ctx context.Context, who projects.KeyOwner, hash string, now, expires time.Time) error {
+	return s.Write(ctx, func(tx *sql.Tx) error {
+		return db.ExecAll(ctx, tx, "insert attestation challenge",
+			db.Stmt(`DELETE FROM attest_challenges WHERE account_id = $1 AND app_id = $2 AND expires_at <= $3`,
+				who.AccountID, who.Project, db.ToMS(now)),
+			db.Stmt(`INSERT INTO attest_challenges (hash, account_id, app_id, expires_at) VALUES ($1, $2, $3, $4)`, hash,
+				who.AccountID, who.Project, db.ToMS(expires)))
+	})
+}
+
+// UseChallenge deletes a challenge of a project. It reports whether the challenge was valid.
+func (s *Store) UseChallenge(ctx context.Context, who projects.KeyOwner, hash string, now time.Time) (ok bool, err error) {
+	err = s.Write(ctx, func(tx *sql.Tx) error {
+		ok, err = db.Changed(ctx, tx, "use attestation challenge", `DELETE FROM attest_challenges
+			WHERE hash = $1 AND account_id = $2 AND app_id = $3 AND expires_at > $4`, hash, who.AccountID, who.Project,
+			db.ToMS(now))
+		return err
+	})
+	return ok, err
+}
+
+// stored is an install and its new token.
+type stored struct {
+	who                                   projects.KeyOwner
+	id, platform, keyHash, publicKey, app string
+	environment                           string
+	counter                               uint32
+	revoked                               bool
+	now, expires                          time.Time
+	tokenHash                             string
+}
+
+// insertInstall returns the statement for a new install, followed by what to do if it exists.
+func insertInstall(ctx context.Context, tx *sql.Tx, i stored, conflict string) (string, error) {
+	return db.QueryValue[string](ctx, tx, `INSERT INTO attest_installs (id, account_id, app_id, platform, key_hash,
+			public_key, app, counter, environment, project_key, created_at, attested_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12)
+		ON CONFLICT (account_id, app_id, key_hash) `+conflict+` RETURNING id`,
+		i.id, i.who.AccountID, i.who.Project, i.platform, i.keyHash, i.publicKey, i.app, int64(i.counter), i.environment,
+		i.who.KeyID, db.ToMS(i.now), db.ToMS(i.expires))
+}
+
+// InsertInstall stores a new install. It returns *Refused if its key is known.
+func (s *Store) InsertInstall(ctx context.Context, i stored) (string, error) {
+	return s.attest(ctx, i, ReasonKnownKey, func(tx *sql.Tx) (string, error) {
+		return insertInstall(ctx, tx, i, `DO NOTHING`)
+	})
+}
+
+// RenewInstall stores a new install or renews a known one. It returns *Refused if the install is revoked.
+func (s *Store) RenewInstall(ctx context.Context, i stored) (string, error) {
+	return s.attest(ctx, i, ReasonRevoked, func(tx *sql.Tx) (string, error) {
+		return insertInstall(ctx, tx, i, `DO UPDATE SET attested_at = excluded.attested_at,
+			expires_at = excluded.expires_at, project_key = excluded.project_key, app = excluded.app
+			WHERE attest_installs.revoked_at IS NULL`)
+	})
+}
+
+// CountInstall renews an install whose counter is below the new one. It returns *Refused if another assertion has just
+// used the counter, or the install was revoked.
+func (s *Store) CountInstall(ctx context.Context, i stored) (string, error) {
+	return s.attest(ctx, i, "wrong_counter", func(tx *sql.Tx) (string, error) {
+		return db.QueryValue[string](ctx, tx, `UPDATE attest_installs SET counter = $2, attested_at = $3, expires_at = $4,
+				project_key = $5 WHERE id = $1 AND counter < $2 AND revoked_at IS NULL RETURNING id`,
+			i.id, int64(i.counter), db.ToMS(i.now), db.ToMS(i.expires), i.who.KeyID)
+	})
+}
+
+// attest writes an install and its token, and deletes the tokens and installs that are no longer kept. It refuses the
+// attestation if write returns no row.
+func (s *Store) attest(
+	ctx context.Context, i stored, reason string, write func(tx *sql.Tx) (string, error),
+) (id string, err error) {
+	err = s.Write(ctx, func(tx *sql.Tx) (err error) {
+		id, err = write(tx)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return &Refused{reason}
+		case err != nil:
+			return fmt.Errorf("save install: %w", err)
+		}
+		return db.ExecAll(ctx, tx, "save attestation",
+			db.Stmt(`INSERT INTO attest_tokens (hash, install_id, expires_at) VALUES ($1, $2, $3)`, i.tokenHash, id,
+				db.ToMS(i.expires)),
+			db.Stmt(`DELETE FROM attest_tokens WHERE install_id = $1 AND (expires_at <= $2 OR hash IN
+				(SELECT hash FROM attest_tokens WHERE install_id = $1 AND hash <> $3
+					ORDER BY expires_at DESC, hash LIMIT $4 OFFSET $5))`, id, db.ToMS(i.now), i.tokenHash, 10*maxTokens,
+				maxTokens-1),
+			db.Stmt(`DELETE FROM attest_installs WHERE account_id = $1 AND app_id = $2 AND attested_at < $3`,
+				i.who.AccountID, i.who.Project, db.ToMS(i.now.Add(-InstallsKept))))
+	})
+	return id, err
+}
+
+func (s *Store) installByKey(ctx context.Context, who projects.KeyOwner, keyHash string) (stored, error) {
+	return db.One(ctx, s, ErrNoInstall, func(row db.Row) (i stored, err error) {
+		err = row.Scan(&i.id, &i.publicKey, &i.app, &i.environment, &i.counter, &i.revoked)
+		i.keyHash = keyHash
+		return i, err
+	}, `SELECT id, public_key, app, environment, counter, revoked_at IS NOT NULL FROM attest_installs
+		WHERE account_id = $1 AND app_id = $2 AND key_hash = $3 AND platform = '`+PlatformApple+`'`, who.AccountID,
+		who.Project, keyHash)
+}
+
+// live selects installs whose tokens are accepted: neither the install nor the project key that it used is revoked, and
+// the account is active.
+const live = ` AND i.revoked_at IS NULL
+	AND (SELECT COUNT(*) FROM project_keys k WHERE k.id = i.project_key AND k.revoked_at IS NULL) = 1
+	AND (SELECT COUNT(*) FROM accounts a WHERE a.id = i.account_id AND a.state = 'active') = 1`
+
+// CallerByToken returns the owner of a valid token, or ErrBadToken.
+func (s *Store) CallerByToken(ctx context.Context, hash string, now time.Time) (Caller, error) {
+	return db.One(ctx, s, ErrBadToken, func(row db.Row) (c Caller, err error) {
+		err = row.Scan(&c.Account, &c.Project, &c.Install)
+		return c, err
+	}, `SELECT i.account_id, i.app_id, i.id FROM attest_installs i
+		WHERE i.id = (SELECT install_id FROM attest_tokens WHERE hash = $1 AND expires_at > $2)`+live, hash, db.ToMS(now))
+}
+
+// LiveInstalls returns the IDs in ids of installs whose calls may continue, in any order. It accepts at most a few
+// hundred IDs.
+func (s *Store) LiveInstalls(ctx context.Context, ids []string) ([]string, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	return db.All(ctx, s, db.Value[string], `SELECT i.id FROM attest_installs i WHERE i.id IN `+
+		db.Placeholders(len(ids), 1)+live, db.Args(ids)...)
+}
+
+// CountRefusal counts a refused attestation, and deletes the counts of days that are no longer kept.
+func (s *Store) CountRefusal(ctx context.Context, who projects.KeyOwner, platform, reason string, at time.Time) error {
+	err := s.Write(ctx, func(tx *sql.Tx) error {
+		return db.ExecAll(ctx, tx, "count refused attestation",
+			db.Stmt(`DELETE FROM attest_refusals WHERE account_id = $1 AND app_id = $2 AND day < $3`, who.AccountID,
+				who.Project, at.Add(-RefusalsKept).UTC().Format(time.DateOnly)),
+			db.Stmt(`INSERT INTO attest_refusals (account_id, app_id, day, platform, reason, count, last_at)
+				VALUES ($1, $2, $3, $4, $5, 1, $6) ON CONFLICT (account_id, app_id, day, platform, reason)
+				DO UPDATE SET count = attest_refusals.count + 1, last_at = excluded.last_at`, who.AccountID, who.Project,
+				at.UTC().Format(time.DateOnly), platform, reason, db.ToMS(at)))
+	})
+	if errors.Is(err, db.ErrNoProject) { // it has just been deleted
+		return nil
+	}
+	return err
+}
+
+// Refusals sums a project's refusals since a time, most frequent first.
+func (s *Store) Refusals(ctx context.Context, account, project string, since time.Time) ([]Refusal, error) {
+	return db.All(ctx, s, func(row db.Row) (r Refusal, err error) {
+		err = row.Scan(&r.Platform, &r.Reason, &r.Count, db.IntoTime(&r.LastAt))
+		return r, err
+	}, `SELECT platform, reason, CAST(SUM(count) AS BIGINT), MAX(last_at) FROM attest_refusals
+		WHERE account_id = $1 AND app_id = $2 AND day >= $3
+		GROUP BY platform, reason ORDER BY SUM(count) DESC, platform, reason`, account, project,
+		since.UTC().Format(time.DateOnly))
+}
+
+// Counts returns the number of a project's installs in each state.
+func (s *Store) Counts(ctx context.Context, account, project string, now time.Time) (map[State]int64, error) {
+	counts := map[State]int64{}
+	err := db.Each(ctx, s, func(row db.Row) error {
+		var attested, expired, revoked int64
+		err := row.Scan(&attested, &expired, &revoked)
+		counts[Attested], counts[Expired], counts[Revoked] = attested, expired, revoked
+		return err
+	}, `SELECT COALESCE(SUM(CASE WHEN revoked_at IS NULL AND expires_at > $3 THEN 1 ELSE 0 END), 0),
+			COALESCE(SUM(CASE WHEN revoked_at IS NULL AND expires_at <= $3 THEN 1 ELSE 0 END), 0), COUNT(revoked_at)
+		FROM attest_installs WHERE account_id = $1 AND app_id = $2`, account, project, db.ToMS(now))
+	return counts, err
+}
+
+// Latest lists a project's installs, newest attestation first.
+func (s *Store) Latest(ctx context.Context, account, project string, limit int) ([]Install, error) {
+	return db.All(ctx, s, func(row db.Row) (i Install, err error) {
+		err = row.Scan(&i.ID, &i.Platform, &i.App, &i.Environment, db.IntoTime(&i.CreatedAt), db.IntoTime(&i.AttestedAt),
+			db.IntoTime(&i.ExpiresAt), db.IntoTime(&i.RevokedAt))
+		return i, err
+	}, `SELECT id, platform, app, environment, created_at, attested_at, expires_at, revoked_at FROM attest_installs
+		WHERE account_id = $1 AND app_id = $2 ORDER BY attested_at DESC, id LIMIT $3`, account, project, limit)
+}
+
+// Revoke revokes an install of the entry's project and deletes its tokens. It returns ErrNoInstall.
+func (s *Store) Revoke(ctx context.Context, id string, e audit.Entry) error {
+	return s.Write(ctx, func(tx *sql.Tx) error {
+		revoked, err := db.Changed(ctx, tx, "revoke install", `UPDATE attest_installs SET revoked_at = $4
+			WHERE id = $1 AND account_id = $2 AND app_id = $3 AND revoked_at IS NULL`, id, e.AccountID, e.Project,
+			db.ToMS(e.At))
+		if err != nil {
+			return err
+		}
+		if !revoked {
+			known, err := db.Exists(ctx, tx, `SELECT 1 FROM attest_installs WHERE id = $1 AND account_id = $2
+				AND app_id = $3`, id, e.AccountID, e.Project)
+			return db.Require(known, err, ErrNoInstall)
+		}
+		return db.ExecAll(ctx, tx, "revoke install", db.Stmt(`DELETE FROM attest_tokens WHERE install_id = $1`, id),
+			audit.Statement(e))
+	})
+}
