@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/db"
 )
 
-// MergeProjects moves the keys, sessions, analytics and audit entries of from to into. It also moves the assistant's
+// MergeProjects moves the keys, sessions, analytics, memories and audit entries of from to into. It also moves the assistant's
 // config, credentials and connection page if into has none. It deletes the rest of from and keeps its ID as an alias.
 func (s *Store) MergeProjects(ctx context.Context, accountID, src, dst string, e audit.Entry) error {
 	return s.WriteAccount(ctx, accountID, func(tx *sql.Tx) error {
@@ -105,6 +105,7 @@ func moveProject(ctx context.Context, tx *sql.Tx, accountID, from, into, by stri
 				WHERE x.account_id = $1 AND x.app_id = $3 AND x.provider = credentials.provider)
 			AND NOT EXISTS (SELECT 1 FROM local_servers x
 				WHERE x.account_id = $1 AND x.app_id = $3 AND 'local/' || x.id = credentials.provider)`, // credentials.ServerPrefix
+		`UPDATE memories SET app_id = $3 WHERE account_id = $1 AND app_id = $2`, // no user is in both
 		`UPDATE connection_pages SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS
 			(SELECT 1 FROM connection_pages x WHERE x.account_id = $1 AND x.app_id = $3)`,
 		`UPDATE assistant_configs SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS
