@@ -21,6 +21,7 @@ import (
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/mail"
+	"github.com/service-dev/service/backend/internal/memory"
 	"github.com/service-dev/service/backend/internal/oidc"
 	"github.com/service-dev/service/backend/internal/passkey"
 	"github.com/service-dev/service/backend/internal/projects"
@@ -60,6 +61,7 @@ type features struct {
 	gateway     *gateway.Service
 	servers     *gateway.LocalServers // nil unless the backend is embedded
 	usage       *usage.Service
+	memory      *memory.Service
 }
 
 // compose creates the features and the handler for the API and the pages.
@@ -74,7 +76,7 @@ func (a *App) compose(o Options) error {
 		return err
 	}
 	a.links, a.accounts, a.gateway = f.links, f.accounts, f.gateway
-	a.serving = append(a.serving, f.links, a.hub, f.sessions, f.audit, f.analytics, f.telemetry)
+	a.serving = append(a.serving, f.links, a.hub, f.sessions, f.audit, f.analytics, f.telemetry, f.memory)
 	mux := http.NewServeMux()
 	routes := a.newAPI(f, o)
 	routes.Mount(mux)
@@ -145,6 +147,7 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 	if f.credentials, err = a.newCredentials(o, hash); err != nil {
 		return nil, err
 	}
+	f.memory = &memory.Service{Store: memory.NewStore(a.db), Hasher: hash, Sealer: f.credentials, Now: time.Now, Log: o.Log}
 	if err := a.newGateway(f, o); err != nil {
 		return nil, err
 	}
