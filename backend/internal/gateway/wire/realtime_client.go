@@ -114,7 +114,7 @@ func (r *RealtimeRules) Begin(voice string) []byte {
 	if r.Notes != "" {
 		out = append(append(append(out, `"instructions":"`...), r.notes()...), `",`...)
 	}
-	return append(out, ( r.limits(r.asked) + "}}")...)
+	return append(out, (r.limits(r.asked) + "}}")...)
 }
 
 // notes returns the notes as they are behind instructions, within a JSON string.
