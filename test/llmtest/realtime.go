@@ -128,8 +128,12 @@ func (p *Provider) serveRealtime(w http.ResponseWriter, r *http.Request) {
 }
 
 func (t *talk) session() map[string]any {
-	return map[string]any{"type": "realtime", "model": t.model, "instructions": t.told,
+	session := map[string]any{"type": "realtime", "model": t.model,
 		"audio": map[string]any{"output": map[string]any{"voice": "marin"}}}
+	if t.told != "" {
+		session["instructions"] = t.told
+	}
+	return session
 }
 
 type clientEvent struct {

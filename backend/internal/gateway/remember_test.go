@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	ws "github.com/coder/websocket"
+
 	"github.com/service-dev/service/backend/internal/assistant"
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/credentials"
@@ -22,6 +24,8 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 	"github.com/service-dev/service/backend/internal/memory"
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/glasses/assistantscript"
+	"github.com/service-dev/service/glasses/host/websocket"
 	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/test/llmtest"
 )
@@ -516,4 +520,79 @@ func TestMemory_Shutdown(t *testing.T) {
 func (w *memoryWorld) addAtURL(id, url string) {
 	w.addAt(id, url)
 	w.Catalogue.byID[id].context = 200_000
+}
+
+const rememberingScript = `{"rules":[{"when":{"memory":"TEA"},"reply":{"text":"Tea again?"}},
+	{"when":{"noMemory":true},"reply":{"text":"Noted.","remember":"Drinks tea."}}]}`
+
+// TestMemory_Script proves that a script remembers and reads what it has remembered, in calls and in realtime sessions.
+func TestMemory_Script(t *testing.T) {
+	script, err := assistantscript.Parse([]byte(rememberingScript))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, realtime := range []bool{false, true} {
+		w := newMemoryWorld(t, credit.USD, memoryDatabase(t))
+		w.Sessions = slowScript{script}
+		who := wearer
+		who.Session = "s"
+		to := newRecorder()
+		if realtime {
+			c, err := w.ConverseScript(t.Context(), who, Assistant, 24000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			app, served := scriptTalk(t, c)
+			app.send(itemOf("Hi"), `{"type":"response.create"}`)
+			app.until("response.done")
+			w.purse.last()
+			_ = app.conn.CloseNow()
+			<-served
+			w.calls.Wait()
+		} else {
+			if err := w.Do(t.Context(), who, wire.Chat, tellsScript("Hi"), to); err != nil {
+				t.Fatal(err)
+			}
+			w.purse.last()
+			w.rest(t)
+		}
+		w.isText(t, "Drinks tea.")
+		if err := w.Do(t.Context(), who, wire.Chat, tellsScript("Hi"), to); err != nil {
+			t.Fatal(err)
+		}
+		if row, _, _ := w.purse.last(); row.Source != credit.SourceScript || !strings.Contains(to.String(), "Tea again?") {
+			t.Errorf("realtime %t: got row %+v and %s, want the answer of the rule for a known user", realtime, row, to)
+		}
+		if n := w.noter.count(); n != 0 {
+			t.Errorf("realtime %t: the provider received %d requests, want none", realtime, n)
+		}
+	}
+}
+
+func tellsScript(text string) []byte {
+	return fmt.Appendf(nil, `{"model":"assistant","messages":[{"role":"user","content":%q}]}`, text)
+}
+
+// scriptTalk connects an app to a script's conversation.
+func scriptTalk(t *testing.T, c *ScriptConversation) (*talker, <-chan struct{}) {
+	t.Helper()
+	served := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		defer close(served)
+		app, err := websocket.Accept(rw, r, websocket.AnyOrigin)
+		if err != nil {
+			c.End()
+			return
+		}
+		c.Serve(app)
+	}))
+	t.Cleanup(func() {
+		server.Close()
+		http.DefaultClient.CloseIdleConnections()
+	})
+	conn, _, err := ws.Dial(t.Context(), server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &talker{t, conn}, served
 }
