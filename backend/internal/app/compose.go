@@ -217,7 +217,7 @@ func (a *App) newPages(f *features, o Options) (*web.Web, error) {
 			Projects: f.projects, Grants: f.grants, Audit: f.audit, Assistant: f.assistant,
 			Credentials: f.credentials, Pages: f.pages, Credit: f.credit, Models: f.gateway,
 			KeySources: gateway.KeySources{Store: gateway.NewStore(a.db), Now: time.Now}, Sessions: f.sessions,
-			LocalServers: f.servers,
+			LocalServers: f.servers, Memory: f.memory,
 		},
 		Analytics: f.analytics, IngestURL: c.BaseURL + "/api/analytics",
 		Providers: f.providers, Passkeys: f.passkeys,

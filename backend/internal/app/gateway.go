@@ -49,7 +49,7 @@ func (a *App) newGateway(f *features, o Options) error {
 		Limits: o.GatewayLimits,
 	})
 	f.assistant.TextModels, f.assistants.HasModels = f.textModels, f.hasModels
-	f.assistant.RealtimeModels = f.realtimeModels
+	f.assistant.RealtimeModels, f.assistant.Remembers = f.realtimeModels, f.memory.Configured
 	f.usage = &usage.Service{Ledger: f.credit, Models: f.gateway, KeySources: sources, Now: time.Now}
 	return nil
 }
