@@ -199,7 +199,7 @@ func (a *App) newAPI(f *features, o Options) *api.API {
 	return api.New(api.Options{
 		Links: f.links, Accounts: f.accounts, Sessions: f.sessions, Scripts: f.assistants, Projects: f.projects,
 		Grants: f.grants, Audit: f.audit, Assistant: f.assistant, Credentials: f.credentials, Analytics: f.analytics,
-		Pages: f.pages, GatewayUsage: f.usage, Telemetry: f.telemetry,
+		Pages: f.pages, GatewayUsage: f.usage, Telemetry: f.telemetry, Memory: f.memory,
 		SiteURL: c.SiteURL, BaseURL: c.BaseURL, SupportContact: c.SupportContact,
 		ClientIP: a.addresses.ip, CodesPerMinute: c.CodesPerMinute, Ready: a.db.Ping, Log: o.Log,
 	})

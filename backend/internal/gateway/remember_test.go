@@ -154,7 +154,7 @@ func newMemoryWorld(t *testing.T, posted credit.Amount, d *db.DB) *memoryWorld {
 		o.Memory, o.Settings, o.Now = w.memories, w.settings, w.now
 		o.Catalogue.Default = "good"
 	})
-	w.addAt("good", w.noter.URL)
+	w.addAt("good", w.URL)
 	w.Catalogue.byID["good"].context = 200_000
 	return w
 }
@@ -176,7 +176,7 @@ func (w *memoryWorld) second(t *testing.T) *memoryWorld {
 			t.Error(err)
 		}
 	})
-	b.addAtURL("good", b.noter.URL)
+	b.addAtURL("good", b.URL)
 	return &b
 }
 
@@ -223,7 +223,7 @@ func TestMemory_Remembered(t *testing.T) {
 	w := newMemoryWorld(t, credit.USD, memoryDatabase(t))
 	_, before := w.say(t, wearer, tells("I drink tea."))
 	w.startMerges(false)
-	if n := w.noter.count(); n != 1 {
+	if n := w.count(); n != 1 {
 		t.Errorf("requests before the conversation has ended: got %d, want 1", n)
 	}
 	w.rest(t)
@@ -232,7 +232,7 @@ func TestMemory_Remembered(t *testing.T) {
 		t.Errorf("row of the merge: got %+v charged %d with %d holds left, want a paid call of the kind memory", row, charged,
 			holds)
 	}
-	if body := w.noter.last(); !strings.Contains(body, `assistant: Noted.`) || strings.Contains(body, "Be brief.") ||
+	if body := w.last(); !strings.Contains(body, `assistant: Noted.`) || strings.Contains(body, "Be brief.") ||
 		!strings.Contains(body, `"max_completion_tokens":500`) { // the model's limit
 		t.Errorf("request of the merge: got %s, want the conversation without the app's instructions", body)
 	}
@@ -243,12 +243,12 @@ func TestMemory_Remembered(t *testing.T) {
 	silent := wearer
 	silent.User = ""
 	for _, other := range []Caller{stranger, silent} {
-		if w.say(t, other, tells("And me?")); strings.Contains(w.noter.last(), "tea") {
+		if w.say(t, other, tells("And me?")); strings.Contains(w.last(), "tea") {
 			t.Errorf("the call of %+v contains what is remembered about another user", other)
 		}
 	}
 	_, after := w.say(t, wearer, tells("What do I drink?"))
-	body := w.noter.last()
+	body := w.last()
 	if !strings.Contains(body, `{"role":"system","content":"Be brief."},{"role":"system","content":"The lines`) ||
 		!strings.Contains(body, `\n--- notes about this user ---\n| I drink tea.\n--- end of the notes ---"},{"role":"user"`) {
 		t.Errorf("request: got %s, want the notes behind the app's instructions", body)
@@ -291,7 +291,7 @@ func TestMemory_Injection(t *testing.T) {
 	var request struct {
 		Messages []struct{ Role, Content string }
 	}
-	if err := json.Unmarshal([]byte(w.noter.last()), &request); err != nil {
+	if err := json.Unmarshal([]byte(w.last()), &request); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(request.Messages[1].Content, "\n")
@@ -318,12 +318,12 @@ func TestMemory_Off(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.rest(t) // of a conversation from before
-	if w.say(t, wearer, tells("I drink water.")); strings.Contains(w.noter.last(), "tea") {
+	if w.say(t, wearer, tells("I drink water.")); strings.Contains(w.last(), "tea") {
 		t.Error("the profile was read although memory is off")
 	}
 	w.rest(t)
 	w.isText(t, "Drinks tea.")
-	if n := w.noter.count(); n != 2 {
+	if n := w.count(); n != 2 {
 		t.Errorf("requests: got %d, want the two calls and no merge", n)
 	}
 	if why, err := w.MemoryOff(t.Context(), "acc", "com.example.app"); err != nil || !strings.Contains(why, none) {
@@ -463,9 +463,9 @@ func TestMemory_Realtime(t *testing.T) {
 	_ = app.conn.CloseNow()
 	row, _, _ := w.purse.last()
 	w.calls.Wait()
-	if row.Kind != "memory" || !strings.Contains(w.noter.last(), "user: I live in Bergen.") ||
-		!strings.Contains(w.noter.last(), "assistant: ") {
-		t.Errorf("merge: got row %+v and request %s, want what both said", row, w.noter.last())
+	if row.Kind != "memory" || !strings.Contains(w.last(), "user: I live in Bergen.") ||
+		!strings.Contains(w.last(), "assistant: ") {
+		t.Errorf("merge: got row %+v and request %s, want what both said", row, w.last())
 	}
 	w.isText(t, "Drinks tea.\nI live in Bergen.")
 }
@@ -563,7 +563,7 @@ func TestMemory_Script(t *testing.T) {
 		if row, _, _ := w.purse.last(); row.Source != credit.SourceScript || !strings.Contains(to.String(), "Tea again?") {
 			t.Errorf("realtime %t: got row %+v and %s, want the answer of the rule for a known user", realtime, row, to)
 		}
-		if n := w.noter.count(); n != 0 {
+		if n := w.count(); n != 0 {
 			t.Errorf("realtime %t: the provider received %d requests, want none", realtime, n)
 		}
 	}

@@ -249,7 +249,7 @@ func memoryMoved(t *testing.T, f *memoryFixture) {
 	u := user("ada", appID)
 	f.put(t, u, remembered)
 	f.put(t, user("bob", appID), "x")
-	f.store.exec("UPDATE memories SET sealed = (SELECT sealed FROM memories WHERE account_id = 'ada'), wrapped = "+
+	f.store.exec("UPDATE memories SET sealed = (SELECT sealed FROM memories WHERE account_id = 'ada'), wrapped = " +
 		"(SELECT wrapped FROM memories WHERE account_id = 'ada') WHERE account_id = 'bob'")
 	if p, err := f.memories.Profile(t.Context(), user("bob", appID)); err == nil {
 		t.Errorf("another account's text was decrypted: %q", p.Text)

@@ -121,7 +121,8 @@ func (r *Request) edit(member string, f func(jsontext.Value) []byte) {
 	if !found {
 		add(member, f(nil))
 	}
-	r.body = append(out, '}')
+	out = append(out, '}')
+	r.body = out
 }
 
 // addText appends a quoted text to a string, or returns it if there is no string.
