@@ -59,7 +59,7 @@ func (s *Service) mergePushedOut(t *transcript) {
 		}
 		s.transcripts.release(t.user())
 	}
-	s.Log.Warn("conversation not remembered: the account has too many", "project", t.who.Project)
+	s.Log.Warn("conversation not remembered: the account has too many", "account", t.who.Account)
 }
 
 // startMerge writes a memory, and then those of the user's conversations that ended meanwhile. It returns false if the
@@ -74,7 +74,7 @@ func (s *Service) startMerge(t *transcript, all bool) bool {
 		for t != nil {
 			ctx, cancel := context.WithTimeout(context.Background(), s.Limits.Total)
 			if err := s.merge(ctx, t); err != nil {
-				s.Log.Info("memory not written", "project", t.who.Project, "err", err)
+				s.Log.Info("memory not written", "account", t.who.Account, "err", err)
 			}
 			cancel()
 			t = s.transcripts.done(t.user(), s.Now(), all)

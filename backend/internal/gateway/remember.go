@@ -65,7 +65,7 @@ func (s *Service) recall(ctx context.Context, who Caller) *recalled {
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		s.Log.ErrorContext(ctx, "failed to read memory", "project", who.Project, "err", err)
+		s.Log.ErrorContext(ctx, "failed to read memory", "account", who.Account, "err", err)
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func (s *Service) newSpoken(who Caller, r *recalled, scripted bool) *spoken {
 	pushedOut, ok := s.transcripts.begin(t, s.Now(), s.Limits.Share)
 	s.mergePushedOut(pushedOut)
 	if !ok {
-		s.Log.Warn("conversation not remembered: too many others are", "project", who.Project)
+		s.Log.Warn("conversation not remembered: too many others are", "account", who.Account)
 		return nil
 	}
 	return &spoken{s: s, to: t}

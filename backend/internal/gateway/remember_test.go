@@ -104,6 +104,13 @@ func (n *noter) last() string {
 	return n.asked[len(n.asked)-1]
 }
 
+// answersMerges sets the memory that is written from now on.
+func (n *noter) answersMerges(text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.answer = text
+}
+
 func (n *noter) count() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -364,9 +371,7 @@ func TestMemory_InvalidAnswerOfModel(t *testing.T) {
 		{"a\r\nb\n", "a\nb"},
 		{strings.Repeat("x", 4090) + "\n12345\n67890", strings.Repeat("x", 4090) + "\n12345"},
 	} {
-		w.noter.mu.Lock()
-		w.noter.answer = c.answer
-		w.noter.mu.Unlock()
+		w.answersMerges(c.answer)
 		w.say(t, wearer, tells("Hello"))
 		w.rest(t)
 		w.purse.last()
