@@ -37,9 +37,14 @@ func (s *Service) Serve(ctx context.Context) error {
 }
 
 // Sweep deletes profiles that have not been used for too long, and the marks of erasures that no conversation can
-// precede any more.
+// precede any more. It also removes what was erased from SQLite's journal. Erase leaves that to Sweep, because apps may
+// erase often, and other writes have to wait meanwhile.
 func (s *Service) Sweep(ctx context.Context) error {
-	return s.Store.SweepMemories(ctx, s.now())
+	if err := s.Store.SweepMemories(ctx, s.now()); err != nil {
+		return fmt.Errorf("sweep memories: %w", err)
+	}
+	s.scrub(ctx)
+	return nil
 }
 
 // Configured reports whether there is an encryption key.
@@ -183,15 +188,14 @@ func (s *Service) Erase(ctx context.Context, u User) error {
 	if err != nil {
 		return fmt.Errorf("erase memory: %w", err)
 	}
-	return s.scrub(ctx)
+	return nil
 }
 
-// scrub removes erased text from SQLite's journal. If a long read prevents that, the next write after it does.
-func (s *Service) scrub(ctx context.Context) error {
-	if err := s.Store.TruncateJournal(ctx); err != nil && s.Log != nil {
+// scrub removes erased text, which is still encrypted, from SQLite's journal. If it fails, the next Sweep tries again.
+func (s *Service) scrub(ctx context.Context) {
+	if err := s.Store.TruncateJournal(context.WithoutCancel(ctx)); err != nil && s.Log != nil {
 		s.Log.WarnContext(ctx, "failed to truncate the journal after an erasure", "err", err)
 	}
-	return nil
 }
 
 // Summary describes the profiles of a project without their texts. It needs no encryption key.
@@ -221,7 +225,8 @@ func (s *Service) EraseEntry(ctx context.Context, account, project, id string, b
 	if err := s.Store.eraseEntries(ctx, id, e); err != nil {
 		return fmt.Errorf("erase memory: %w", err)
 	}
-	return s.scrub(ctx)
+	s.scrub(ctx)
+	return nil
 }
 
 // EraseAll deletes all profiles of a project.
@@ -230,7 +235,8 @@ func (s *Service) EraseAll(ctx context.Context, account, project string, by audi
 	if err := s.Store.eraseEntries(ctx, "", e); err != nil {
 		return fmt.Errorf("erase memories: %w", err)
 	}
-	return s.scrub(ctx)
+	s.scrub(ctx)
+	return nil
 }
 
 // SetDays sets how many days after its last use a profile of a project is deleted. It returns an *InvalidError unless

@@ -49,7 +49,6 @@ var allowedPlans = []struct{ statement, reason string }{
 	{"SELECT account_id, actor, link_id FROM audit WHERE account_id IN (SELECT account_id FROM audit WHERE at >= $1)",
 		"entries of a day"},
 	{"FROM gateway_calls WHERE (account_id, app_id) IN (SELECT", "calls of a day"},
-	{"DELETE FROM memories WHERE expires_at <= $1", "profiles that are due"},
 	{"DELETE FROM session_scripts WHERE EXISTS", "scripts of sessions used within 30 days, which few sessions have"},
 	{"SELECT id, account_id FROM credit_holds WHERE state = 'open' AND lease_until < $1", "holds that are due, in parts"},
 }
