@@ -381,15 +381,15 @@ func TestMemory_InvalidAnswerOfModel(t *testing.T) {
 
 func TestMemory_ErasedDuringMerge(t *testing.T) {
 	w := newMemoryWorld(t, credit.USD, memoryDatabase(t))
-	w.noter.merges, w.noter.gate = make(chan struct{}), make(chan struct{})
+	w.merges, w.gate = make(chan struct{}), make(chan struct{})
 	w.say(t, wearer, tells("I drink tea."))
 	w.pass(mergeAfter)
 	w.startMerges(false)
-	<-w.noter.merges
+	<-w.merges
 	if err := w.memories.Erase(t.Context(), userOf(wearer)); err != nil {
 		t.Fatal(err)
 	}
-	w.noter.gate <- struct{}{}
+	w.gate <- struct{}{}
 	w.calls.Wait()
 	w.isText(t, "")
 	// A conversation that goes on after an erasure is not remembered either, because its calls repeat what was said.
@@ -408,17 +408,17 @@ func TestMemory_TwoProcesses(t *testing.T) {
 	a := newMemoryWorld(t, credit.USD, d)
 	b := a.second(t)
 	for w, text := range map[*memoryWorld]string{a: "I drink tea.", b: "I live in Bergen."} {
-		w.noter.merges, w.noter.gate = make(chan struct{}), make(chan struct{})
+		w.merges, w.gate = make(chan struct{}), make(chan struct{})
 		w.say(t, wearer, tells(text))
 		w.pass(mergeAfter)
 		w.startMerges(false)
-		<-w.noter.merges // both have read the empty profile
+		<-w.merges // both have read the empty profile
 	}
-	a.noter.gate <- struct{}{}
+	a.gate <- struct{}{}
 	a.calls.Wait()
-	b.noter.gate <- struct{}{}
-	<-b.noter.merges // again, with the other's notes
-	b.noter.gate <- struct{}{}
+	b.gate <- struct{}{}
+	<-b.merges // again, with the other's notes
+	b.gate <- struct{}{}
 	b.calls.Wait()
 	a.isText(t, "I drink tea.\nI live in Bergen.")
 }
@@ -432,13 +432,13 @@ func TestMemory_TwoConversations(t *testing.T) {
 		notes[i].client(wire.ClientEvent{Type: "conversation.item.create", Body: fmt.Appendf(nil,
 			`{"item":{"type":"message","role":"user","content":[{"type":"input_text","text":"Fact %d."}]}}`, i)})
 	}
-	w.noter.merges, w.noter.gate = make(chan struct{}), make(chan struct{})
+	w.merges, w.gate = make(chan struct{}), make(chan struct{})
 	notes[0].end(nil)
-	<-w.noter.merges
+	<-w.merges
 	notes[1].end(nil) // waits for the first
-	w.noter.gate <- struct{}{}
-	<-w.noter.merges
-	w.noter.gate <- struct{}{}
+	w.gate <- struct{}{}
+	<-w.merges
+	w.gate <- struct{}{}
 	w.calls.Wait()
 	w.isText(t, "Fact 0.\nFact 1.")
 }
