@@ -19,7 +19,9 @@ type Answer struct {
 	Failure *Failure
 	Text    string
 	Calls   []Call
-	Usage   Usage
+	// Remember is a line for the user's profile, for Merge; empty if there is none.
+	Remember string
+	Usage    Usage
 }
 
 // Call is a tool call in an answer.
@@ -54,7 +56,7 @@ func (s *Script) Answer(r *Request) Answer {
 }
 
 func (reply *Reply) answer(r *Request, rule int) Answer {
-	a := Answer{Delay: time.Duration(reply.DelayMs) * time.Millisecond, Text: reply.Text}
+	a := Answer{Delay: time.Duration(reply.DelayMs) * time.Millisecond, Text: reply.Text, Remember: reply.Remember}
 	if reply.Error != nil {
 		a.Failure = reply.Error.failure()
 		return a

@@ -33,12 +33,15 @@ type Conversation struct {
 	calls    int // function calls in the conversation
 	listener listener
 	response *response // in progress, or nil
+	remember []string  // lines of the answers that have begun
 	speechMs *int64    // when the wearer's last speech ended; nil if the app has sent text since
 }
 
 // ConversationOptions configures a Conversation.
 type ConversationOptions struct {
 	Script *Script
+	// Memory is the user's profile at the beginning; empty if nothing is known or the conversation does not remember.
+	Memory string
 	// Rate is the sample rate of sound in both directions, 16000 or 24000 Hz.
 	Rate int
 	// Send sends a server event to the app. Log appends a row to the session's event log, before the app receives the
@@ -274,7 +277,7 @@ func (c *Conversation) truncate(id string, endMs int64) *Failure {
 
 // request returns the request that the script's rules examine.
 func (c *Conversation) request(tools []string) (*Request, *Failure) {
-	r := &Request{Model: Model, tools: tools, toolCalls: c.calls}
+	r := &Request{Model: Model, Memory: c.o.Memory, tools: tools, toolCalls: c.calls}
 	last := (*item)(nil)
 	for _, i := range c.items {
 		r.bytes += len(i.text()) + len(i.Arguments) + len(i.Output)
@@ -294,6 +297,10 @@ func (c *Conversation) request(tools []string) (*Request, *Failure) {
 	r.text = strings.ToValidUTF8(r.text[:min(len(r.text), maxMatched)], "")
 	return r, nil
 }
+
+// Remembered returns the lines for the user's profile from the answers that have begun, in order. The caller merges them
+// at the end of the conversation.
+func (c *Conversation) Remembered() []string { return slices.Clone(c.remember) }
 
 // text returns the words of a message.
 func (i *item) text() string {

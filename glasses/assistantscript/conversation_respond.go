@@ -103,6 +103,9 @@ func (c *Conversation) continueResponse(r *response) {
 		return
 	case !r.begun:
 		r.begun = true
+		if r.answer.Remember != "" {
+			c.remember = append(c.remember, r.answer.Remember)
+		}
 		c.beginMessage(r)
 	}
 	if r.message != nil {

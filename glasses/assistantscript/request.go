@@ -27,6 +27,8 @@ type Request struct {
 	Model string
 	// Stream requests chunks. IncludeUsage requests a final chunk with the usage.
 	Stream, IncludeUsage bool
+	// Memory is the user's profile, set by the caller; empty if nothing is known or the call does not remember.
+	Memory string
 
 	text       string // text of the last message
 	toolResult string // name of the tool whose result the last message is; empty for a user message

@@ -23,9 +23,11 @@ const (
 	MaxDelay     = 60_000  // ms
 	maxContains  = 500     // characters
 	maxPattern   = 200     // characters per pattern
+	maxRemember  = 500     // characters of a line to remember
 	maxPatterns  = 2000    // total instructions of all patterns, which bounds the time to match
 	maxText      = 8000    // characters per reply
 	maxMatched   = 4 << 10 // bytes of a message that conditions examine
+	memoryLine   = `^[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*$`
 	toolName     = `^[a-zA-Z0-9_-]{1,64}$`
 	toolNameForm = "a name of 1 to 64 letters, digits, _ and -"
 )
@@ -41,7 +43,7 @@ type Rule struct {
 	Reply Reply `json:"reply"`
 }
 
-// When is a condition on the last message of a request. All of its fields must hold.
+// When is a condition on the last message of a request and on the user's profile. All of its fields must hold.
 type When struct {
 	// Contains is text that the message must contain, ignoring case.
 	Contains string `json:"contains,omitempty"`
@@ -50,18 +52,25 @@ type When struct {
 	// ToolResult is the name of a tool. The message must be that tool's result, or a user message if ToolResult is
 	// empty.
 	ToolResult string `json:"toolResult,omitempty"`
+	// Memory is text that the user's profile must contain, ignoring case.
+	Memory string `json:"memory,omitempty"`
+	// NoMemory requires that the profile is empty, as it is when the call does not remember.
+	NoMemory bool `json:"noMemory,omitempty"`
 	// Always matches every message and cannot be combined with the other fields.
 	Always bool `json:"always,omitempty"`
 
 	pattern *regexp.Regexp
 }
 
-// Reply is the response of a rule. Exactly one of Text, ToolCall, ToolCalls and Error is set.
+// Reply is the response of a rule. Exactly one of Text, ToolCall, ToolCalls and Error is set, and Remember at most
+// beside one of the first three.
 type Reply struct {
 	Text      string     `json:"text,omitempty"`
 	ToolCall  *ToolCall  `json:"toolCall,omitempty"`
 	ToolCalls []ToolCall `json:"toolCalls,omitempty"`
 	Error     *Error     `json:"error,omitempty"`
+	// Remember is a line for the user's profile. The conversation adds it at its end.
+	Remember string `json:"remember,omitempty"`
 	// DelayMs is how long the reply takes, in milliseconds on the session's clock.
 	DelayMs int64 `json:"delayMs,omitempty"`
 }
@@ -97,14 +106,17 @@ func ListRules(place string) strictjson.Rules {
 	rules := strictjson.Rules{
 		place: {What: "The first that matches gives the answer.", MaxItems: MaxRules, Example: "[" + ruleExample + "]"},
 		rule:  {Required: []string{"when", "reply"}, Example: ruleExample},
-		rule + ".when": {What: "What must hold for the last message.",
-			AnyOf: []string{"contains", "pattern", "toolResult", "always"}, Example: `{"contains": "milk"}`},
+		rule + ".when": {What: "What must hold for the last message, and for what is known about the user.",
+			AnyOf: []string{"contains", "pattern", "toolResult", "memory", "noMemory", "always"}, Example: `{"contains": "milk"}`},
 		rule + ".when.contains": {What: "Part of its text, ignoring case.", MinLength: 1, MaxLength: maxContains},
 		rule + ".when.pattern": {What: "A regular expression (RE2) for part of its text.", MinLength: 1,
 			MaxLength: maxPattern},
 		rule + ".when.toolResult": {What: "The tool whose result it is. Without it, the message must be the user's.",
 			Pattern: toolName, Form: toolNameForm},
-		rule + ".when.always": {What: "true, alone: any message."},
+		rule + ".when.memory": {What: "Part of the user's profile, ignoring case.", MinLength: 1,
+			MaxLength: maxContains},
+		rule + ".when.noMemory": {What: "true: the user's profile is empty, or the call does not remember."},
+		rule + ".when.always":   {What: "true, alone: any message."},
 		rule + ".reply": {ExactlyOne: []string{"text", "toolCall", "toolCalls", "error"},
 			Example: `{"text": "Milk is on the list."}`},
 		rule + ".reply.text":       {MinLength: 1, MaxLength: maxText},
@@ -113,6 +125,8 @@ func ListRules(place string) strictjson.Rules {
 		rule + ".reply.error.code": {Words: Codes()},
 		rule + ".reply.error.message": {MinLength: 1, MaxLength: maxContains,
 			What: "For the app; the code's own text if missing."},
+		rule + ".reply.remember": {MinLength: 1, MaxLength: maxRemember, Pattern: memoryLine, Form: "one line of text",
+			What: "A line for the user's profile, added at the end of the conversation."},
 		rule + ".reply.delayMs": ms("How long the answer takes, in milliseconds on the session's clock.", 0, MaxDelay),
 	}
 	for _, at := range []string{rule + ".reply.toolCall", rule + ".reply.toolCalls[]"} {
@@ -162,9 +176,15 @@ func (s *Script) Check(place string) error {
 	for i := range s.Rules {
 		rule, at := &s.Rules[i], fmt.Sprintf("%s[%d]", place, i)
 		w := &rule.When
-		if alone := w.Contains+w.Pattern+w.ToolResult == ""; w.Always != alone {
+		if alone := w.Contains+w.Pattern+w.ToolResult+w.Memory == "" && !w.NoMemory; w.Always != alone {
 			return refuse(at+".when.always", "it is false or combined with other fields",
 				"true and no other field, or no always")
+		}
+		if w.Memory != "" && w.NoMemory {
+			return refuse(at+".when.noMemory", "it is true together with memory", "only one of memory and noMemory")
+		}
+		if rule.Reply.Remember != "" && rule.Reply.Error != nil {
+			return refuse(at+".reply.remember", "the answer is an error", "remember beside text, toolCall or toolCalls")
 		}
 		if w.Pattern != "" {
 			cost, err := patternCost(w.Pattern)
@@ -186,14 +206,21 @@ func (s *Script) Check(place string) error {
 // Encode returns the script as the content of a file.
 func (s *Script) Encode() []byte { return encode(s) }
 
-// holds reports whether the condition holds for the last message of r.
+// containsFold reports whether text contains part, ignoring case.
+func containsFold(text, part string) bool {
+	return part == "" || strings.Contains(strings.ToLower(text), strings.ToLower(part))
+}
+
+// holds reports whether the condition holds for r.
 func (w *When) holds(r *Request) bool {
 	switch {
 	case w.Always:
 		return true
 	case r.toolResult != w.ToolResult:
 		return false
-	case w.Contains != "" && !strings.Contains(strings.ToLower(r.text), strings.ToLower(w.Contains)):
+	case w.NoMemory && r.Memory != "" || !containsFold(r.Memory, w.Memory):
+		return false
+	case !containsFold(r.text, w.Contains):
 		return false
 	}
 	return w.pattern == nil || w.pattern.MatchString(r.text)

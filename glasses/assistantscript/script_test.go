@@ -23,7 +23,9 @@ const shopping = `{"rules": [
   {"when": {"contains": "broken"}, "reply": {"error": {"code": "provider_busy"}}},
   {"when": {"contains": "poor"}, "reply": {"error": {"code": "no_credit", "message": "no money"}, "delayMs": 10}},
   {"when": {"contains": "alone"}, "reply": {"toolCall": {"name": "call_taxi"}}},
-  {"when": {"pattern": "^Hello"}, "reply": {"text": "Grüße aus der Küche."}}
+  {"when": {"pattern": "^Hello"}, "reply": {"text": "Grüße aus der Küche."}},
+  {"when": {"memory": "Ann"}, "reply": {"text": "Hello Ann.", "remember": "Came back"}},
+  {"when": {"noMemory": true, "contains": "who"}, "reply": {"text": "We have not met."}}
 ]}`
 
 func parsed(t testing.TB, text string) *Script {
@@ -62,6 +64,14 @@ func TestParse_NamesThePlaceOfWhatIsWrong(t *testing.T) {
 		rule(hello, `{"toolCall":{"name":"a","arguments":"{}"}}`):          "rules[0].reply.toolCall.arguments: it is",
 		rule(hello, `{"toolCall":{"name":"a","arguments":{"b":1,"b":2}}}`): "rules[0].reply.toolCall.arguments.b: it",
 		rule(hello, `{"text":"a","delayMs":60001}`):                        "rules[0].reply.delayMs: it is 60001",
+		rule(`{"memory":""}`, text):                                        "rules[0].when.memory: it has 0 characters",
+		rule(`{"memory":"a","noMemory":true}`, text):                       "rules[0].when.noMemory: it is true together",
+		rule(`{"noMemory":false}`, text):                                   "rules[0].when.always: it is false",
+		rule(`{"always":true,"memory":"a"}`, text):                         "rules[0].when.always: it is false or combined",
+		rule(hello, `{"remember":"a"}`):                                    "rules[0].reply: it has none of them",
+		rule(hello, `{"text":"a","remember":" "}`):                         "rules[0].reply.remember: ",
+		rule(hello, `{"text":"a","remember":"b\nc"}`):                      "rules[0].reply.remember: ",
+		rule(hello, `{"error":{"code":"no_credit"},"remember":"b"}`):       "rules[0].reply.remember: the answer is",
 		strings.Repeat(" ", MaxFile) + rule(hello, text):                   "over the limit of 65536",
 	} {
 		_, err := Parse([]byte(file))
@@ -82,7 +92,7 @@ func TestParse_SkipsByteOrderMark(t *testing.T) {
 func TestEncode_IsReadAsTheSameScript(t *testing.T) {
 	s := parsed(t, shopping)
 	again := parsed(t, string(s.Encode()))
-	if !bytes.Equal(again.Encode(), s.Encode()) || len(again.Rules) != 8 {
+	if !bytes.Equal(again.Encode(), s.Encode()) || len(again.Rules) != 10 {
 		t.Errorf("encoding and decoding changed the script: %s", s.Encode())
 	}
 }

@@ -121,6 +121,7 @@ const (
 	CodeProviderRefused        = "provider_refused"
 	CodeProviderError          = "provider_error"
 	CodeForwarded              = "forwarded_call"
+	CodeMemoryOff              = "memory_off"
 	CodeBodyTooLarge           = "body_too_large"
 	CodeUnsupportedMediaType   = "unsupported_media_type"
 	CodeNoBluetooth            = "no_bluetooth"
@@ -252,7 +253,8 @@ var table = []Info{
 	{Doc: docGateway, Status: 400, Codes: codes{CodeInvalidJSON, CodeInvalidValue, CodeUnsupportedParameter,
 		CodeWrongAPI, CodeForwarded, CodeProviderRefused}},
 	{Doc: docGateway, Status: 402, Codes: codes{CodeNoCredit, CodeCapReached}},
-	{Doc: docGateway, Status: 403, Codes: codes{CodeCreditLocked, CodeOwnKeyMissing, CodeOwnKeyRefused}},
+	{Doc: docGateway, Status: 403, Codes: codes{CodeCreditLocked, CodeOwnKeyMissing, CodeOwnKeyRefused,
+		CodeMemoryOff}},
 	{Doc: docAttestation, Status: 403, Codes: codes{CodeAttestationRequired, CodeAttestationFailed}},
 	{Doc: docGateway, Status: 404, Codes: codes{CodeModelNotFound}},
 	{Doc: docGateway, Status: 413, Codes: codes{CodeBodyTooLarge}},

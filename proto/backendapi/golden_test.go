@@ -55,6 +55,8 @@ var access = Access{AssistantConfig: map[string]string{"realtimeModel": LevelRea
 var sums = GatewaySums{Calls: 41, Failed: 2, Cancelled: 1, Refused: 3, Estimated: 1, MicroUSD: 126800, TextIn: 9000,
 	TextCached: 400, TextOut: 12000, AudioIn: 1200, AudioCached: 300, AudioOut: 2400, DurationMs: 61_500}
 
+var memories = AssistantMemory{Profiles: 9007199254740993, Oldest: text("2026-01-02T03:04:05.000Z"), Days: 30}
+
 var gatewayUsage = GatewayUsage{Project: "com.example.hello",
 	Range:    GatewayRange{From: "2026-01-02T00:00:00.000Z", To: "2026-01-02T03:04:05.000Z"},
 	Interval: "day",
@@ -145,7 +147,7 @@ var examples = map[string]any{
 		UpdatedAt: text("2026-01-02T03:04:05.000Z"), UpdatedBy: text("agent on laptop"),
 		Access: access.AssistantConfig, Choices: choices, Cost: AssistantCost{MicroUSDPerMinute: number(61000),
 			BeforeMicroUSDPerMinute: number(81000), TextModel: &choices.TextModels[0].MicroUSDPerMillion,
-			BeforeTextModel: &TokenPrice{}, Note: "estimate"}},
+			BeforeTextModel: &TokenPrice{}, Note: "estimate"}, Memory: &memories},
 	"assistant_config_hidden": AssistantConfig{Project: "com.example.hello",
 		Access: map[string]string{"voice": LevelOff},
 		Choices: AssistantChoices{RealtimeModels: []AssistantModel{}, MemoryModels: []MemoryModel{},
@@ -154,6 +156,7 @@ var examples = map[string]any{
 	"assistant_model":   choices.RealtimeModels[0],
 	"assistant_voice":   choices.Voices[0],
 	"memory_model":      choices.MemoryModels[0],
+	"assistant_memory":  memories,
 	"sound_price":       *choices.RealtimeModels[0].Sound,
 	"text_model":        choices.TextModels[1],
 	"token_price":       choices.TextModels[0].MicroUSDPerMillion,

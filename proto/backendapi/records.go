@@ -94,8 +94,19 @@ type AssistantConfig struct {
 	Access    map[string]string `json:"access" check:"name=64,required"`
 	Choices   AssistantChoices  `json:"choices"`
 	Cost      AssistantCost     `json:"cost"`
+	// Memory is how much is remembered about the users of the project's apps. It is null if the grants hide MemoryModel,
+	// and for a backend that remembers nothing.
+	Memory *AssistantMemory `json:"memory"`
 	// Changed lists the fields whose value the change modified. It is absent in the response to a read.
 	Changed []string `json:"changed,omitempty" check:"name=64"`
+}
+
+// AssistantMemory counts the users about whom something is remembered. Oldest is when the first of them was remembered, or
+// null if there is none. What is remembered about a user is deleted after Days without a conversation.
+type AssistantMemory struct {
+	Profiles int64   `json:"profiles" check:"unsigned"`
+	Oldest   *string `json:"oldest" check:"time"`
+	Days     int64   `json:"days" check:"unsigned"`
 }
 
 // AssistantChoices lists the ids that this backend accepts.

@@ -179,7 +179,7 @@ func TestImports_PointDown(t *testing.T) {
 			{"link", "credit"},
 			{"account", "projects"},
 			{"grants", "credentials", "connpage", "passkey", "sessions"},
-			{"assistant", "attest"},
+			{"assistant", "attest", "memory"},
 			{"gateway"},
 			{"usage"},
 			{"api", "modelapi", "web", "relay"},

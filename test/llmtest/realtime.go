@@ -47,6 +47,7 @@ type Answer struct {
 	Output int64  // the maximum length that was requested
 	Heard  int    // bytes of sound since the answer before
 	Said   string // the last text of the user
+	Told   string // the instructions of the session
 	Done   bool   // the receipt was sent
 }
 
@@ -85,6 +86,7 @@ type talk struct {
 	detects bool // the end of speech is detected
 	creates bool // and starts an answer
 	said    string
+	told    string  // the instructions
 	open    *Answer // p.mu guards its end
 	updates int
 }
@@ -126,8 +128,12 @@ func (p *Provider) serveRealtime(w http.ResponseWriter, r *http.Request) {
 }
 
 func (t *talk) session() map[string]any {
-	return map[string]any{"type": "realtime", "model": t.model,
+	session := map[string]any{"type": "realtime", "model": t.model,
 		"audio": map[string]any{"output": map[string]any{"voice": "marin"}}}
+	if t.told != "" {
+		session["instructions"] = t.told
+	}
+	return session
 }
 
 type clientEvent struct {
@@ -140,6 +146,8 @@ type clientEvent struct {
 		} `json:"content"`
 	} `json:"item"`
 	Session struct {
+		Instructions *string `json:"instructions"`
+
 		Audio struct {
 			Input struct {
 				Turn json.RawMessage `json:"turn_detection"`
@@ -170,6 +178,9 @@ func (t *talk) handle(e clientEvent) bool {
 		if t.updates > 1 && t.model == RefusesUpdates {
 			t.fail(e, "invalid_value")
 			return true
+		}
+		if told := e.Session.Instructions; told != nil {
+			t.told = *told
 		}
 		if turn := e.Session.Audio.Input.Turn; turn != nil {
 			var detection *struct {
@@ -277,7 +288,8 @@ func (t *talk) answer(most int64) bool {
 
 // begin records an answer, which is billed from then on.
 func (t *talk) begin(most int64) {
-	a := &Answer{Model: t.model, ID: fmt.Sprint("resp_", t.answers), Output: most, Heard: t.sound, Said: t.said}
+	a := &Answer{Model: t.model, ID: fmt.Sprint("resp_", t.answers), Output: most, Heard: t.sound, Said: t.said,
+		Told: t.told}
 	if t.model != UsageZero {
 		a.TextIn, a.TextCached, a.TextOut = 10, 4, 3
 	}

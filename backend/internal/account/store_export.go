@@ -40,6 +40,10 @@ var exportSections = []exportSection{
 	{"assistantConfigs", "assistant_configs", "*", ofAccount},
 	{"credentials", "credentials", "app_id, provider, hint, set_at, requested_by, tested_at, test_result", ofAccount},
 	{"credentialLinks", "credential_links", "app_id, provider, requested_by, created_at, expires_at", ofAccount},
+	{
+		"memories", "memories", "app_id, generation, created_at, updated_at, used_at, expires_at",
+		ofAccount + " AND sealed <> ''",
+	},
 	{"connectionPages", "connection_pages", "*", ofAccount},
 	{"analyticsQuota", "analytics_projects", "app_id, used_day, used", ofAccount},
 	{

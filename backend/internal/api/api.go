@@ -21,6 +21,7 @@ import (
 	"github.com/service-dev/service/backend/internal/httpjson"
 	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/backend/internal/memory"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/backend/internal/telemetry"
@@ -47,6 +48,7 @@ type Options struct {
 	Credentials  *credentials.Service
 	Analytics    *analytics.Service // analytics service, which also counts the events of shipped apps
 	GatewayUsage *usage.Service
+	Memory       *memory.Service // nil if nothing is remembered
 	Pages        *connpage.Service
 	// Telemetry stores usage events.
 	Telemetry *telemetry.Service

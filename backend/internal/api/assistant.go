@@ -17,7 +17,22 @@ func (a *API) getAssistant(c *call) (any, error) {
 		return nil, err
 	}
 	choices, err := a.choices(c)
-	return a.assistantOf(config, nil, choices, c.grants), err
+	if err != nil {
+		return nil, err
+	}
+	answer := a.assistantOf(config, nil, choices, c.grants)
+	return answer, a.addMemory(c, &answer)
+}
+
+// addMemory adds how much is remembered, unless the grants hide the memory model.
+func (a *API) addMemory(c *call, to *backendapi.AssistantConfig) error {
+	if a.Memory == nil || to.MemoryModel == nil {
+		return nil
+	}
+	sum, err := a.Memory.Summary(c.Context(), c.who.AccountID, c.project.ID)
+	to.Memory = &backendapi.AssistantMemory{Profiles: int64(sum.Profiles), Oldest: timeOrNull(sum.Oldest),
+		Days: int64(sum.Days)}
+	return err
 }
 
 func (a *API) choices(c *call) (assistant.Catalogue, error) {
@@ -48,7 +63,7 @@ func (a *API) changeAssistant(c *call) (any, error) {
 	}
 	answer := a.assistantOf(after, &before, choices, c.grants)
 	answer.Changed = changedFields(a.assistantOf(before, nil, choices, c.grants), answer, change.Names())
-	return answer, nil
+	return answer, a.addMemory(c, &answer)
 }
 
 // redact prevents a refusal from revealing a conversation model that the grants hide. The model's list of voices, or a

@@ -14,6 +14,8 @@ import (
 	"github.com/service-dev/service/backend/internal/assistant"
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/grants"
+	"github.com/service-dev/service/backend/internal/memory"
+	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/internal/problem"
 	"github.com/service-dev/service/proto/backendapi"
 )
@@ -261,6 +263,27 @@ func TestCredentialRoutes(t *testing.T) {
 	if denied.Capability != "credentials" || denied.Needed != "read_write" || denied.Granted != "read" ||
 		!strings.Contains(denied.FixHint, "set Credentials to Read + Write at "+site+"/account/mcp-access") {
 		t.Errorf("got %+v, want the missing grant of credentials", denied)
+	}
+}
+
+// Agents see how many users are remembered, if they may read the memory model.
+func TestAssistantConfig_Memory(t *testing.T) {
+	w, bearer := newAgent(t)
+	w.api.Memory = &memory.Service{Store: memory.NewStore(w.db), Hasher: secret.NewHasher(make([]byte, 32)),
+		Sealer: w.api.Credentials, Now: w.now}
+	u := memory.User{Account: w.ada.ID, Project: app, Secret: strings.Repeat("a", 32)}
+	if _, err := w.api.Memory.Put(t.Context(), u, "Drinks tea."); err != nil {
+		t.Fatal(err)
+	}
+	var got, hidden backendapi.AssistantConfig
+	w.call("GET", assistPath, "", bearer...).is(http.StatusOK).into(&got)
+	if got.Memory == nil || got.Memory.Profiles != 1 || got.Memory.Days != 30 || got.Memory.Oldest == nil {
+		t.Errorf("memory: got %+v, want one user for 30 days", got.Memory)
+	}
+	w.grant(func(g *grants.Grants) { g.Assistant[grants.MemoryModel] = grants.Off })
+	w.call("GET", assistPath, "", bearer...).is(http.StatusOK).into(&hidden)
+	if hidden.Memory != nil {
+		t.Errorf("memory of a hidden memory model: got %+v, want none", hidden.Memory)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/mail"
+	"github.com/service-dev/service/backend/internal/memory"
 	"github.com/service-dev/service/backend/internal/oidc"
 	"github.com/service-dev/service/backend/internal/passkey"
 	"github.com/service-dev/service/backend/internal/projects"
@@ -62,6 +63,7 @@ type features struct {
 	servers     *gateway.LocalServers // nil unless the backend is embedded
 	usage       *usage.Service
 	installs    *attest.Service
+	memory      *memory.Service
 }
 
 // compose creates the features and the handler for the API and the pages.
@@ -76,7 +78,7 @@ func (a *App) compose(o Options) error {
 		return err
 	}
 	a.links, a.accounts, a.gateway = f.links, f.accounts, f.gateway
-	a.serving = append(a.serving, f.links, a.hub, f.sessions, f.audit, f.analytics, f.telemetry)
+	a.serving = append(a.serving, f.links, a.hub, f.sessions, f.audit, f.analytics, f.telemetry, f.memory)
 	mux := http.NewServeMux()
 	routes := a.newAPI(f, o)
 	routes.Mount(mux)
@@ -148,6 +150,7 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 		return nil, err
 	}
 	f.installs = &attest.Service{Store: attest.NewStore(a.db), Hasher: hash, Credentials: f.credentials, Now: time.Now}
+	f.memory = &memory.Service{Store: memory.NewStore(a.db), Hasher: hash, Sealer: f.credentials, Now: time.Now, Log: o.Log}
 	if err := a.newGateway(f, o); err != nil {
 		return nil, err
 	}
@@ -199,7 +202,7 @@ func (a *App) newAPI(f *features, o Options) *api.API {
 	return api.New(api.Options{
 		Links: f.links, Accounts: f.accounts, Sessions: f.sessions, Scripts: f.assistants, Projects: f.projects,
 		Grants: f.grants, Audit: f.audit, Assistant: f.assistant, Credentials: f.credentials, Analytics: f.analytics,
-		Pages: f.pages, GatewayUsage: f.usage, Telemetry: f.telemetry,
+		Pages: f.pages, GatewayUsage: f.usage, Telemetry: f.telemetry, Memory: f.memory,
 		SiteURL: c.SiteURL, BaseURL: c.BaseURL, SupportContact: c.SupportContact,
 		ClientIP: a.addresses.ip, CodesPerMinute: c.CodesPerMinute, Ready: a.db.Ping, Log: o.Log,
 	})
@@ -217,7 +220,7 @@ func (a *App) newPages(f *features, o Options) (*web.Web, error) {
 			Projects: f.projects, Grants: f.grants, Audit: f.audit, Assistant: f.assistant,
 			Credentials: f.credentials, Pages: f.pages, Credit: f.credit, Models: f.gateway,
 			KeySources: gateway.KeySources{Store: gateway.NewStore(a.db), Now: time.Now}, Sessions: f.sessions,
-			LocalServers: f.servers, Installs: f.installs,
+			LocalServers: f.servers, Installs: f.installs, Memory: f.memory,
 		},
 		Analytics: f.analytics, IngestURL: c.BaseURL + "/api/analytics",
 		Providers: f.providers, Passkeys: f.passkeys,

@@ -31,6 +31,12 @@ func (a *App) newGateway(f *features, o Options) error {
 	if err := catalogue.CheckOwnKeys(f.credentials.Knows); err != nil {
 		return fmt.Errorf("setting gateway_catalogue: %w", err)
 	}
+	for _, m := range f.assistant.Catalogue.MemoryModels {
+		if m.Upstream != "" && !catalogue.IsChat(m.Upstream) {
+			return fmt.Errorf("setting assistant_catalogue: memory_models, %s: upstream %s is not a model of the gateway's "+
+				"catalogue with the api chat", m.ID, m.Upstream)
+		}
+	}
 	if o.Embedded {
 		f.servers = gateway.NewLocalServers(gateway.NewStore(a.db), f.credentials, time.Now)
 		f.servers.Changed = f.assistants.ModelsChanged
@@ -40,11 +46,11 @@ func (a *App) newGateway(f *features, o Options) error {
 		Catalogue: catalogue, Purse: f.credit, Keys: callerKeys{projects.NewStore(a.db), f.sessions.Store, f.installs.Store},
 		Sessions: callerSessions{f.assistants},
 		Settings: f.assistant, OwnKeys: &gateway.OwnKeys{KeySources: sources, Credentials: f.credentials},
-		Servers: f.servers, Log: o.Log,
+		Servers: f.servers, Memory: f.memory, Log: o.Log,
 		Limits: o.GatewayLimits,
 	})
 	f.assistant.TextModels, f.assistants.HasModels = f.textModels, f.hasModels
-	f.assistant.RealtimeModels = f.realtimeModels
+	f.assistant.RealtimeModels, f.assistant.Remembers = f.realtimeModels, f.memory.Configured
 	f.usage = &usage.Service{Ledger: f.credit, Models: f.gateway, KeySources: sources, Now: time.Now}
 	return nil
 }

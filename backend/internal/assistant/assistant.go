@@ -19,6 +19,9 @@ var (
 	ErrNotUndoable = errors.New("there is nothing to undo")
 )
 
+// NoMemory is the ID of the memory model with which nothing is remembered.
+const NoMemory = "memory-none"
+
 // Actions in audit entries.
 const (
 	ActionChanged = "assistant.changed"

@@ -44,6 +44,9 @@ type Model struct {
 	Description string   `yaml:"description"`
 	Voices      []string `yaml:"voices"` // IDs of the voices it can speak with; realtime models only
 	Price       *int64   `yaml:"price_micro_usd_per_minute"`
+	// Upstream is the ID of the gateway's model that writes the memory, or "" for the project's text model; memory models
+	// only.
+	Upstream string `yaml:"upstream"`
 
 	// Why is the reason why a realtime model is currently not offered, or empty. Sound is what the gateway charges for a
 	// minute of its sound, or nil if the gateway has no such model.
@@ -138,6 +141,9 @@ func (c Catalogue) check() error {
 	for _, m := range c.RealtimeModels {
 		if err := c.checkVoices(m); err != nil {
 			return err
+		}
+		if m.Upstream != "" {
+			return fmt.Errorf("realtime_models, %s: upstream is for memory models only", m.ID)
 		}
 	}
 	for _, m := range c.MemoryModels {

@@ -20,11 +20,15 @@ type Offer struct {
 // Providers charge for tokens. The rates are the tokens that a second of sound has.
 type SoundPrice struct{ In, Out, InRate, OutRate int64 }
 
-// noteEffects limits the choices to what the gateway offers, and notes which settings have an effect. Without models
+// noteEffects limits the choices to what the gateway offers, and notes which settings have an effect. The memory model
+// has one if memories can be encrypted and a text model can write them. Without models
 // for realtime sessions, all choices of a voice assistant remain and have no effect.
-func (c *Catalogue) noteEffects(offers []Offer) {
+func (c *Catalogue) noteEffects(offers []Offer, remembers bool) {
 	if len(c.TextModels) > 0 {
 		c.Effective = append(c.Effective, grants.TextModel)
+	}
+	if remembers && len(c.TextModels) > 0 {
+		c.Effective = append(c.Effective, grants.MemoryModel)
 	}
 	if len(offers) == 0 {
 		return

@@ -27,7 +27,9 @@ type Service struct {
 	TextModels func(ctx context.Context, account, project string) (models []TextModel, standard string, err error)
 	// RealtimeModels returns the gateway's models for realtime sessions. It is nil if there is no gateway.
 	RealtimeModels func(ctx context.Context, account, project string) ([]Offer, error)
-	Now            func() time.Time
+	// Remembers reports whether the backend can store what apps remember about their users. It is nil if it cannot.
+	Remembers func() bool
+	Now       func() time.Time
 }
 
 // Choices returns the models and voices that can be chosen for a project.
@@ -42,7 +44,7 @@ func (s *Service) Choices(ctx context.Context, account, project string) (c Catal
 	if err != nil {
 		return Catalogue{}, err
 	}
-	c.noteEffects(offers)
+	c.noteEffects(offers, s.Remembers != nil && s.Remembers())
 	return c, nil
 }
 

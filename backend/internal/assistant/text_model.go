@@ -27,6 +27,19 @@ func (s *Service) TextModel(ctx context.Context, account, project string) (strin
 	return stored.TextModel, nil
 }
 
+// MemoryModel returns the ID of a project's memory model, and the ID of the gateway's model that writes the memory, or ""
+// for the project's text model.
+func (s *Service) MemoryModel(ctx context.Context, account, project string) (id, upstream string, err error) {
+	config, err := s.Get(ctx, account, project)
+	if err != nil {
+		return "", "", err
+	}
+	if m := s.Catalogue.memory(config.MemoryModel); m != nil {
+		upstream = m.Upstream
+	}
+	return config.MemoryModel, upstream, nil
+}
+
 // TextPrice returns the price of a config's text model, or nil if there is none or the model is no longer offered.
 func (c Catalogue) TextPrice(config Config) *TokenPrice {
 	m := c.text(cmp.Or(config.TextModel, c.DefaultText))

@@ -31,11 +31,16 @@ func (e *MissingKeyError) Error() string {
 		e.Credentials, e.KeyID)
 }
 
-// owner identifies the owner of an envelope. The envelope cannot be decrypted for any other owner.
-type owner struct{ account, project, provider string }
+// owner identifies the owner of an envelope. The envelope cannot be decrypted for any other owner. name is the provider
+// of a credential.
+type owner struct{ kind, account, project, name string }
+
+func credentialOf(account, project, provider string) owner {
+	return owner{kindCredential, account, project, provider}
+}
 
 func (o owner) bind(purpose string) []byte {
-	return []byte(strings.Join([]string{"credential", purpose, format, o.account, o.project, o.provider}, "\x00"))
+	return []byte(strings.Join([]string{o.kind, purpose, format, o.account, o.project, o.name}, "\x00"))
 }
 
 // envelope contains an encrypted value and its data key, which is encrypted with the wrapping key keyID.

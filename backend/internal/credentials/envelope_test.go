@@ -62,7 +62,7 @@ func TestKeys_PrintAsIDs(t *testing.T) {
 
 func TestEnvelope_OpensOnlyForOwner(t *testing.T) {
 	keys := keysOf(t, 1)
-	own := owner{"ada", "com.example.app", "openai"}
+	own := credentialOf("ada", "com.example.app", "openai")
 	e, err := keys.seal(own, "sk-the-value")
 	if err != nil {
 		t.Fatal(err)
@@ -73,18 +73,18 @@ func TestEnvelope_OpensOnlyForOwner(t *testing.T) {
 	if again, _ := keys.seal(own, "sk-the-value"); again.sealed == e.sealed || again.wrapped == e.wrapped {
 		t.Error("two envelopes of one value are equal")
 	}
-	other, err := keys.seal(owner{"bob", "com.example.app", "openai"}, "sk-another")
+	other, err := keys.seal(credentialOf("bob", "com.example.app", "openai"), "sk-another")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, try := range map[string]func() (string, error){
-		"another account": func() (string, error) { return keys.open(owner{"bob", own.project, own.provider}, e) },
+		"another account": func() (string, error) { return keys.open(credentialOf("bob", own.project, own.name), e) },
 		"another project": func() (string, error) {
-			return keys.open(owner{own.account, "com.example.other", own.provider},
+			return keys.open(credentialOf(own.account, "com.example.other", own.name),
 				e)
 		},
-		"another provider": func() (string, error) { return keys.open(owner{own.account, own.project, "google"}, e) },
-		"names moved":      func() (string, error) { return keys.open(owner{"ad", "acom.example.app", own.provider}, e) },
+		"another provider": func() (string, error) { return keys.open(credentialOf(own.account, own.project, "google"), e) },
+		"names moved":      func() (string, error) { return keys.open(credentialOf("ad", "acom.example.app", own.name), e) },
 		"another's value":  func() (string, error) { return keys.open(own, envelope{other.sealed, e.wrapped, e.keyID}) },
 		"another's key":    func() (string, error) { return keys.open(own, envelope{e.sealed, other.wrapped, e.keyID}) },
 		"value as key":     func() (string, error) { return keys.open(own, envelope{e.sealed, e.sealed, e.keyID}) },
@@ -103,7 +103,7 @@ func TestEnvelope_OpensOnlyForOwner(t *testing.T) {
 
 func TestRewrap_KeepsValue(t *testing.T) {
 	old, both, next := keysOf(t, 1), keysOf(t, 2, 1), keysOf(t, 2)
-	own := owner{"ada", "com.example.app", "openai"}
+	own := credentialOf("ada", "com.example.app", "openai")
 	e, err := old.seal(own, "sk-the-value")
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ func (s *Service) SetPlayKeys(ctx context.Context, account, project, value strin
 	if !s.Configured() {
 		return ErrNotConfigured
 	}
-	return s.put(ctx, owner{account, project, playProvider}, value, "", "Play Integrity", by)
+	return s.put(ctx, credentialOf(account, project, playProvider), value, "", "Play Integrity", by)
 }
 
 // PlayKeys returns the value that SetPlayKeys stored, or ErrNotSet.

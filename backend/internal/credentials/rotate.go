@@ -14,7 +14,8 @@ const rewrapBatch = 100
 // DamagedError lists credentials that a rotation could not decrypt and left unchanged.
 type DamagedError struct{ Credentials []Damaged }
 
-// Damaged identifies a damaged credential and the key that it was encrypted with.
+// Damaged identifies a damaged credential and the key that it was encrypted with. Provider is the start of the user's
+// hash after "memory of user " for what an app remembers about a user.
 type Damaged struct{ AccountID, Project, Provider, KeyID string }
 
 // Error returns a message with the number of damaged credentials, and the keys that must stay in the key file because
@@ -35,8 +36,8 @@ func (e *DamagedError) Error() string {
 		len(e.Credentials), noun, strings.Join(keys, ", "))
 }
 
-// Rewrap encrypts every data key with the current key; the values stay the same. It returns the number of rewrapped
-// credentials, even with an error. After a failure, another run continues where this one stopped. It leaves
+// Rewrap encrypts every data key with the current key; the values stay the same. It includes the memories of users,
+// which count as credentials. It returns the number of rewrapped credentials, even with an error. After a failure, another run continues where this one stopped. It leaves
 // credentials that cannot be decrypted unchanged and reports them in a *DamagedError. It reports data keys whose key
 // is not in the file in a *MissingKeyError. The returned error can wrap both.
 func (s *Service) Rewrap(ctx context.Context) (int, error) {
@@ -46,10 +47,12 @@ func (s *Service) Rewrap(ctx context.Context) (int, error) {
 	done := 0
 	var damaged []Damaged
 	for _, old := range s.o.Keys.IDs()[1:] {
-		n, bad, err := s.rewrapAll(ctx, old)
-		done, damaged = done+n, append(damaged, bad...)
-		if err != nil {
-			return done, err
+		for _, v := range vaults {
+			n, bad, err := s.rewrapAll(ctx, v, old)
+			done, damaged = done+n, append(damaged, bad...)
+			if err != nil {
+				return done, err
+			}
 		}
 	}
 	var result error
@@ -70,12 +73,12 @@ func (s *Service) Rewrap(ctx context.Context) (int, error) {
 
 // rewrapAll rewraps the data keys encrypted with one old key. It returns the number of rewrapped keys, and the
 // credentials that it could not decrypt.
-func (s *Service) rewrapAll(ctx context.Context, old string) (int, []Damaged, error) {
+func (s *Service) rewrapAll(ctx context.Context, v vault, old string) (int, []Damaged, error) {
 	done := 0
 	var damaged []Damaged
 	var last Stored
 	for {
-		batch, err := s.o.Store.CredentialsUnder(ctx, old, last, rewrapBatch)
+		batch, err := s.o.Store.under(ctx, v, old, last, rewrapBatch)
 		if err != nil {
 			return done, damaged, fmt.Errorf("read credentials: %w", err)
 		}
@@ -84,9 +87,9 @@ func (s *Service) rewrapAll(ctx context.Context, old string) (int, []Damaged, er
 		}
 		for _, c := range batch {
 			last = c
-			moved, err := s.rewrapOne(ctx, c)
+			moved, err := s.rewrapOne(ctx, v, c)
 			if errors.Is(err, errDamaged) {
-				damaged = append(damaged, Damaged{c.AccountID, c.Project, c.Provider, c.KeyID})
+				damaged = append(damaged, Damaged{c.AccountID, c.Project, v.label(c.Provider), c.KeyID})
 				continue
 			}
 			if err != nil {
@@ -99,15 +102,16 @@ func (s *Service) rewrapAll(ctx context.Context, old string) (int, []Damaged, er
 	}
 }
 
-func (s *Service) rewrapOne(ctx context.Context, c Stored) (bool, error) {
-	e, err := s.o.Keys.rewrap(owner{c.AccountID, c.SealedFor, c.Provider}, envelope{c.Sealed, c.Wrapped, c.KeyID})
+func (s *Service) rewrapOne(ctx context.Context, v vault, c Stored) (bool, error) {
+	e, err := s.o.Keys.rewrap(owner{v.kind, c.AccountID, c.SealedFor, c.Provider},
+		envelope{c.Sealed, c.Wrapped, c.KeyID})
 	if err != nil {
-		return false, fmt.Errorf("rewrap %s key of project %s, account %s: %w", c.Provider, c.Project, c.AccountID,
+		return false, fmt.Errorf("rewrap %s of project %s, account %s: %w", v.label(c.Provider), c.Project, c.AccountID,
 			err)
 	}
 	before := c.Wrapped
 	c.Wrapped, c.KeyID = e.wrapped, e.keyID
-	moved, err := s.o.Store.Rewrap(ctx, c, before)
+	moved, err := s.o.Store.rewrap(ctx, v, c, before)
 	if err != nil {
 		return false, fmt.Errorf("save rewrapped key: %w", err)
 	}

@@ -35,7 +35,7 @@ func (s *Service) SetServerKey(ctx context.Context, account, project, server, va
 	if err := s.CheckServerKey(value); err != nil {
 		return err
 	}
-	return s.put(ctx, owner{account, project, ServerPrefix + server}, value, "", "local server "+server, by)
+	return s.put(ctx, credentialOf(account, project, ServerPrefix+server), value, "", "local server "+server, by)
 }
 
 // ServerKey returns the key of a local server, or "" if it has none.

@@ -169,7 +169,7 @@ func (s *Service) Set(ctx context.Context, account, project, provider, value, li
 	if err != nil {
 		return err
 	}
-	return s.put(ctx, owner{account, project, provider}, value, linkHash, p.Name, by)
+	return s.put(ctx, credentialOf(account, project, provider), value, linkHash, p.Name, by)
 }
 
 // put encrypts and stores a value. name is the name of the key's owner, for display.
@@ -179,7 +179,7 @@ func (s *Service) put(ctx context.Context, o owner, value, linkHash, name string
 		return err
 	}
 	now := s.now()
-	c := Stored{AccountID: o.account, Project: o.project, Provider: o.provider, SealedFor: o.project,
+	c := Stored{AccountID: o.account, Project: o.project, Provider: o.name, SealedFor: o.project,
 		Sealed: e.sealed, Wrapped: e.wrapped, KeyID: e.keyID, Hint: hint(value), SetAt: now}
 	entry := audit.New(now, o.account, by, "credential.set", o.project, "key of "+name+" set")
 	if err := s.o.Store.PutCredential(ctx, c, linkHash, entry); err != nil {
@@ -211,6 +211,6 @@ func (s *Service) open(ctx context.Context, account, project, provider string) (
 	if err != nil {
 		return Stored{}, "", fmt.Errorf("read credential: %w", err)
 	}
-	value, err := s.o.Keys.open(owner{account, c.SealedFor, provider}, envelope{c.Sealed, c.Wrapped, c.KeyID})
+	value, err := s.o.Keys.open(credentialOf(account, c.SealedFor, provider), envelope{c.Sealed, c.Wrapped, c.KeyID})
 	return c, value, err
 }

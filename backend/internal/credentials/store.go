@@ -40,13 +40,14 @@ type StoredLink struct {
 	CreatedAt, ExpiresAt         time.Time
 }
 
-// selectCredentials includes the host of the requesting agent as long as its link exists. It accepts an envelope that
-// is bound to another project only if the projects were merged. Otherwise the row was moved by hand and must not be
-// decrypted.
-const selectCredentials = `SELECT c.account_id, c.app_id, c.provider,
-		CASE WHEN EXISTS (SELECT 1 FROM project_aliases a
-				WHERE a.account_id = c.account_id AND a.alias = c.sealed_for AND a.app_id = c.app_id)
-			THEN c.sealed_for ELSE c.app_id END, c.sealed, c.wrapped, c.key_id, c.hint, c.set_at,
+// boundTo selects the project that an envelope is bound to. It accepts another project than the row's only if the
+// projects were merged. Otherwise the row was moved by hand and must not be decrypted.
+const boundTo = `CASE WHEN EXISTS (SELECT 1 FROM project_aliases a
+		WHERE a.account_id = c.account_id AND a.alias = c.sealed_for AND a.app_id = c.app_id)
+	THEN c.sealed_for ELSE c.app_id END`
+
+// selectCredentials includes the host of the requesting agent as long as its link exists.
+const selectCredentials = `SELECT c.account_id, c.app_id, c.provider, ` + boundTo + `, c.sealed, c.wrapped, c.key_id, c.hint, c.set_at,
 		c.requested_by, l.host, c.tested_at, c.test_result
 	FROM credentials c LEFT JOIN links l ON l.id = c.requested_by AND l.account_id = c.account_id `
 
@@ -143,40 +144,62 @@ func (s *Store) CredentialLink(ctx context.Context, hash string, now time.Time) 
 		WHERE c.hash = $1 AND c.expires_at > $2`, hash, db.ToMS(now))
 }
 
-// CredentialsUnder lists up to limit credentials whose data key is encrypted with keyID, ordered by account,
-// project and provider. It starts after the credential after; the zero value starts at the beginning.
-func (s *Store) CredentialsUnder(
-	ctx context.Context, keyID string, after Stored, limit int,
-) ([]Stored, error) {
-	return db.All(ctx, s, scanCredential, selectCredentials+`WHERE c.key_id = $1
-		AND (c.account_id, c.app_id, c.provider) > ($2, $3, $4) ORDER BY c.account_id, c.app_id, c.provider LIMIT $5`,
+// vault is a table of envelopes. name is the column that tells the envelopes of a project apart.
+type vault struct{ kind, table, name string }
+
+var vaults = []vault{{kindCredential, "credentials", "provider"}, {KindMemory, "memories", "user_hash"}}
+
+// label names an envelope for the operator.
+func (v vault) label(name string) string {
+	if v.kind == KindMemory {
+		return "memory of user " + name[:min(len(name), 12)]
+	}
+	return name
+}
+
+// under lists up to limit envelopes of a vault whose data key is encrypted with keyID, ordered by account, project and
+// name, which is in Provider. It starts after the envelope after; the zero value starts at the beginning.
+func (s *Store) under(ctx context.Context, v vault, keyID string, after Stored, limit int) ([]Stored, error) {
+	return db.All(ctx, s, func(row db.Row) (c Stored, err error) {
+		return c, row.Scan(&c.AccountID, &c.Project, &c.Provider, &c.SealedFor, &c.Sealed, &c.Wrapped, &c.KeyID)
+	}, `SELECT c.account_id, c.app_id, c.`+v.name+`, `+boundTo+`, c.sealed, c.wrapped, c.key_id FROM `+v.table+` c
+		WHERE c.key_id = $1 AND (c.account_id, c.app_id, c.`+v.name+`) > ($2, $3, $4)
+		ORDER BY c.account_id, c.app_id, c.`+v.name+` LIMIT $5`,
 		keyID, after.AccountID, after.Project, after.Provider, limit)
 }
 
-// Rewrap replaces the wrapped data key of c if it has not changed since c was read. done reports whether the key was
+// rewrap replaces the wrapped data key of c if it has not changed since c was read. done reports whether the key was
 // replaced.
-func (s *Store) Rewrap(ctx context.Context, c Stored, wrapped string) (done bool, err error) {
+func (s *Store) rewrap(ctx context.Context, v vault, c Stored, wrapped string) (done bool, err error) {
 	err = s.Write(ctx, func(tx *sql.Tx) error {
-		done, err = db.Changed(ctx, tx, "rewrap credential", `UPDATE credentials SET wrapped = $1, key_id = $2
-			WHERE account_id = $3 AND app_id = $4 AND provider = $5 AND wrapped = $6`,
+		done, err = db.Changed(ctx, tx, "rewrap envelope", `UPDATE `+v.table+` SET wrapped = $1, key_id = $2
+			WHERE account_id = $3 AND app_id = $4 AND `+v.name+` = $5 AND wrapped = $6`,
 			c.Wrapped, c.KeyID, c.AccountID, c.Project, c.Provider, wrapped)
 		return err
 	})
 	return done, err
 }
 
-// CredentialKeys returns the number of credentials per key ID.
+// Rewrap replaces the wrapped data key of a credential if it has not changed since c was read. done reports whether the
+// key was replaced.
+func (s *Store) Rewrap(ctx context.Context, c Stored, wrapped string) (done bool, err error) {
+	return s.rewrap(ctx, vaults[0], c, wrapped)
+}
+
+// CredentialKeys returns the number of credentials and memories per key ID.
 func (s *Store) CredentialKeys(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
-	err := db.Each(ctx, s, func(row db.Row) error {
-		var id string
-		var n int
-		err := row.Scan(&id, &n)
-		counts[id] = n
-		return err
-	}, "SELECT key_id, COUNT(*) FROM credentials GROUP BY key_id")
-	if err != nil {
-		return nil, err
+	for _, v := range vaults {
+		err := db.Each(ctx, s, func(row db.Row) error {
+			var id string
+			var n int
+			err := row.Scan(&id, &n)
+			counts[id] += n
+			return err
+		}, "SELECT key_id, COUNT(*) FROM "+v.table+" WHERE key_id <> '' GROUP BY key_id")
+		if err != nil {
+			return nil, err
+		}
 	}
 	return counts, nil
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,18 +15,20 @@ import (
 
 // call is the state of one call.
 type call struct {
-	s       *Service
-	who     Caller
-	request *wire.Request
-	model   *Model
-	script  *assistantscript.Script // the script that answers instead of a provider, or nil
-	body    *requestBody            // the body to send to the provider
-	sent    bool                    // the provider may have received a part of the body
-	own     bool                    // the project pays with its own key
-	key     key                     // the key for the provider, of the project or of the operator
-	hold    string                  // "" for a call that costs the account nothing
-	held    credit.Amount           // the amount of the hold
-	started time.Time
+	s        *Service
+	who      Caller
+	request  *wire.Request
+	model    *Model
+	script   *assistantscript.Script // the script that answers instead of a provider, or nil
+	body     *requestBody            // the body to send to the provider
+	sent     bool                    // the provider may have received a part of the body
+	own      bool                    // the project pays with its own key
+	key      key                     // the key for the provider, of the project or of the operator
+	hold     string                  // "" for a call that costs the account nothing
+	held     credit.Amount           // the amount of the hold
+	started  time.Time
+	kind     string    // of the row, instead of the interface; "" for a call of an app
+	recalled *recalled // nil if the call does not remember
 }
 
 // Do serves one call. Before the answer has begun, it returns a *Refusal on failure. Afterwards it returns an error
@@ -47,6 +50,7 @@ func (s *Service) Do(ctx context.Context, who Caller, api wire.API, body []byte,
 		if err != nil {
 			return c.failScript(ctx, err)
 		}
+		c.recalled = s.recall(ctx, who)
 		return c.playScript(ctx, request, to, end)
 	}
 	return c.pass(ctx, to)
@@ -86,6 +90,7 @@ func (c *call) admit(ctx context.Context, api wire.API, body []byte) (err error)
 			return err
 		}
 	}
+	c.recallInto(ctx)
 	input := c.inputBound()
 	output := min(m.output, m.defaultOutput)
 	if c.request.Output > 0 {
@@ -164,7 +169,7 @@ func settleContext(ctx context.Context) (context.Context, context.CancelFunc) {
 
 func (c *call) recordRefusal(ctx context.Context, api wire.API, refusal *Refusal) {
 	row := c.row(refusal.Code)
-	row.Kind = string(api)
+	row.Kind = cmp.Or(c.kind, string(api))
 	left := refusal.Err != nil && ctx.Err() != nil
 	if left {
 		row.Outcome = outcomeCancelled
@@ -184,7 +189,7 @@ func (c *call) row(outcome string) credit.Call {
 	row := credit.Call{Account: c.who.Account, Project: c.who.Project, Source: credit.SourceCredit, Outcome: outcome,
 		Duration: c.s.Now().Sub(c.started)}
 	if c.model != nil {
-		row.Model, row.Kind = c.model.ID, string(c.model.API)
+		row.Model, row.Kind = c.model.ID, cmp.Or(c.kind, string(c.model.API))
 		switch {
 		case c.script != nil:
 			row.Source = credit.SourceScript

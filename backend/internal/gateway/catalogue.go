@@ -219,6 +219,12 @@ func checkCount(list string, n int) error {
 
 func (c Catalogue) model(id string) *Model { return c.byID[id] }
 
+// IsChat reports whether there is a model with this ID that apps call through the chat interface.
+func (c Catalogue) IsChat(id string) bool {
+	m := c.model(id)
+	return m != nil && m.API == wire.Chat
+}
+
 // idRule describes idForm.
 const idRule = "must be 1 to 64 lower-case letters, digits, dots, - and _, and begin with a letter or digit"
 

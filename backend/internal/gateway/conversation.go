@@ -13,6 +13,7 @@ import (
 	ws "github.com/coder/websocket"
 
 	"github.com/service-dev/service/backend/internal/gateway/wire"
+	"github.com/service-dev/service/backend/internal/memory"
 	"github.com/service-dev/service/glasses/host/websocket"
 	"github.com/service-dev/service/internal/problem"
 )
@@ -57,6 +58,7 @@ type Conversation struct {
 	created   []byte            // the provider's first event
 	converter *converter        // nil for an app with the provider's sample rate
 	rows      *conversationRows // nil for an app outside of a simulator session
+	spoken    *spoken           // nil if the conversation does not remember
 
 	mu      sync.Mutex
 	turn    *turn       // the answer in progress, or nil
@@ -125,6 +127,9 @@ func (c *Conversation) open(ctx context.Context, model string) error {
 	v := c.model.voice
 	c.rules = wire.NewRealtimeRules(c.model.output, v.history, v.inRate, v.voices)
 	c.rules.NoItemSound = c.converter != nil
+	if c.recalled = c.s.recall(ctx, c.who); c.recalled != nil {
+		c.rules.Notes = memory.Block(c.recalled.profile.Text)
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.s.Limits.FirstByte)
 	defer cancel()
 	if err := c.dial(ctx); err != nil {
@@ -214,7 +219,7 @@ func (c *Conversation) End() {
 // Serve relays until one side leaves or the conversation is cut, and closes the app's connection.
 func (c *Conversation) Serve(app *websocket.Conn) {
 	defer c.End()
-	c.rows = c.newRows()
+	c.rows, c.spoken = c.newRows(), c.s.newSpoken(c.who, c.recalled, false)
 	defer c.start(app, c.model.voice.session, c.finish)()
 	defer context.AfterFunc(c.ctx, func() { _ = c.provider.CloseNow() })()
 	var others sync.WaitGroup
@@ -229,6 +234,7 @@ func (c *Conversation) Serve(app *websocket.Conn) {
 	cause := c.endTurn(err)
 	c.cut(cause)
 	c.rows.ended(cause)
+	c.spoken.end(nil)
 	code, reason := closing(cause)
 	app.SendClose(code, reason)
 	others.Wait()

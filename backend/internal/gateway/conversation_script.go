@@ -60,6 +60,7 @@ func (s *Service) ConverseScript(
 		return nil, err
 	}
 	c := &ScriptConversation{appSide: side, rate: rate, events: make(chan []byte, maxQueued)}
+	c.recalled = s.recall(ctx, who)
 	if err := c.enter(ctx); err != nil {
 		c.End()
 		refusal := refusalOf(err)
@@ -76,9 +77,10 @@ func (c *ScriptConversation) End() { c.release() }
 func (c *ScriptConversation) Serve(app *websocket.Conn) {
 	defer c.End()
 	defer c.start(app, maxSession*time.Second, c.cut)()
+	spoken := c.s.newSpoken(c.who, c.recalled, true)
 	c.mu.Lock()
 	c.talk = assistantscript.NewConversation(assistantscript.ConversationOptions{Script: c.script, Rate: c.rate,
-		Send: c.send, Log: c.log}, 0)
+		Send: c.send, Log: c.log, Memory: c.recalled.text()}, 0)
 	c.timer = time.AfterFunc(time.Hour, func() { c.recovered(c.advance) })
 	c.mu.Unlock()
 	var others sync.WaitGroup
@@ -94,7 +96,9 @@ func (c *ScriptConversation) Serve(app *websocket.Conn) {
 	c.over = true
 	c.timer.Stop()
 	c.log(glasses.RowAssistantEnded, glasses.AssistantEnded{Reason: endReason(cause)})
+	lines := c.talk.Remembered()
 	c.mu.Unlock()
+	spoken.end(lines)
 	app.SendClose(closing(cause))
 	others.Wait()
 	app.Drop()

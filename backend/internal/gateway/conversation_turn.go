@@ -56,6 +56,7 @@ func (c *Conversation) clientEvent(data []byte) []byte {
 	for _, e := range events {
 		c.added = c.added.Plus(e.Input)
 		c.rows.client(e)
+		c.spoken.client(e)
 		_ = c.send(e.Body)
 	}
 	return nil
@@ -141,9 +142,10 @@ func (c *Conversation) fromProvider() error {
 	}
 	if forward {
 		c.rows.server(e.Type, data)
+		c.spoken.server(e.Type, data)
 		switch e.Type {
 		case wire.EventSessionUpdated:
-			data = c.name(data)
+			data = c.rules.HideNotes(c.name(data))
 		case wire.EventError:
 			c.s.Log.Info("provider of a realtime session sent an error", "provider", c.model.Provider.ID,
 				"model", c.model.ID, "code", e.Code)

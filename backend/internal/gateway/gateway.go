@@ -1,6 +1,7 @@
 // Package gateway forwards calls from apps to model providers and charges for them. A call is admitted only if its
 // account's credit covers the maximum cost of the call. That amount is held before the first byte is sent to the
-// provider, and no call is charged more than its hold. Content is neither stored nor logged.
+// provider, and no call is charged more than its hold. Content is neither stored nor logged. Only what was said in
+// conversations that are remembered stays in the process until it is in the user's profile; see package memory.
 package gateway
 
 import (
@@ -15,6 +16,7 @@ import (
 	"github.com/service-dev/service/backend/internal/assistant"
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/limit"
+	"github.com/service-dev/service/backend/internal/memory"
 	"github.com/service-dev/service/backend/internal/periodic"
 	"github.com/service-dev/service/glasses/assistantscript"
 	"github.com/service-dev/service/internal/problem"
@@ -59,6 +61,8 @@ type Options struct {
 	Sessions  Sessions           // nil if there are none
 	Settings  *assistant.Service // choices of project owners; nil means that all projects use the catalogue's default
 	OwnKeys   *OwnKeys           // nil means that credit pays for all projects
+	// Memory stores what apps remember about their users. It is nil if nothing is remembered.
+	Memory *memory.Service
 	// Servers manages the model servers that users add themselves. It is nil if only the operator can add models.
 	Servers *LocalServers
 	Log     *slog.Logger
@@ -132,6 +136,8 @@ type Service struct {
 	scripts                  *limit.Slots // slots by session: scripts that are not due yet
 	conversations, bySession *limit.Slots // slots by project and, with a session's token, by session
 
+	transcripts *transcripts // of conversations whose memories are not written yet
+
 	mu      sync.Mutex
 	stopped bool
 	calls   sync.WaitGroup
@@ -156,23 +162,26 @@ func New(o Options) *Service {
 		scripts:       limit.NewSlots(limit.Bounds{Running: l.Scripts, RunningEach: maxScriptCalls}),
 		conversations: limit.NewSlots(limit.Bounds{Running: l.Calls, RunningEach: projectConversations}),
 		bySession:     limit.NewSlots(limit.Bounds{Running: l.Calls, RunningEach: sessionConversations}),
+		transcripts:   newTranscripts(),
 		cuts:          map[*call]context.CancelCauseFunc{}, bad: map[string]badReceipts{}}
 	s.client = newClient(nil)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	return s
 }
 
-// Serve renews the holds of running calls and cuts off calls whose key is revoked, until ctx ends. After that, when
-// the apps have disconnected, it gives the remaining calls a grace period, cuts them off and waits until they are
-// settled.
+// Serve renews the holds of running calls, cuts off calls whose key is revoked and writes the memories of conversations
+// that have ended, until ctx ends. After that, when the apps have disconnected, it begins to write the other memories,
+// gives the remaining calls a grace period, cuts them off and waits until they are settled.
 func (s *Service) Serve(ctx context.Context) error {
-	checked := make(chan error, 1)
+	checked, merged := make(chan error, 1), make(chan error, 1)
 	go func() { checked <- periodic.Run(ctx, s.Limits.KeyCheck, s.Log, "check keys of calls", s.cutRevoked) }()
+	go func() { merged <- periodic.Run(ctx, mergeEvery, s.Log, "write memories", s.mergeDue) }()
 	err := periodic.Run(ctx, s.Limits.Renew, s.Log, "renew holds", s.renew)
-	err = errors.Join(err, <-checked)
+	err = errors.Join(err, <-checked, <-merged)
 	s.mu.Lock()
 	s.stopped = true
 	s.mu.Unlock()
+	s.startMerges(true)
 	settled := make(chan struct{})
 	go func() {
 		s.calls.Wait()
@@ -230,6 +239,8 @@ type Caller struct {
 	Session string
 	// Install is the attested install whose token the app uses, or empty.
 	Install string
+	// User is the secret of the app's user in a call that remembers; see package memory. Otherwise it is empty.
+	User string
 }
 
 // byKey reports whether the app proves nothing but that it knows a project key, which everybody can read in the app.

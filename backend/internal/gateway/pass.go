@@ -71,6 +71,9 @@ func (c *call) pass(ctx context.Context, to Sink) error {
 	if c.who.Session != "" {
 		t.answer.CollectTools()
 	}
+	if c.recalled != nil {
+		t.answer.CollectText(maxTranscript)
+	}
 	done := make(chan error, 1)
 	c.s.calls.Go(func() { done <- t.recovered(context.WithoutCancel(ctx), upstream) })
 	select {
@@ -171,6 +174,7 @@ func (t *transfer) passWhole(ctx, upstream context.Context, response *http.Respo
 	}
 	t.missed = t.hasLeft()
 	t.finish(ctx, t.result(t.outcome()))
+	t.remember(t.answer.Text())
 	t.noteTools(ctx)
 	t.writeWhole(body)
 	return nil
@@ -236,6 +240,7 @@ func (t *transfer) passStream(ctx, upstream context.Context, response *http.Resp
 			return t.breakOff(ctx, upstream, io.ErrUnexpectedEOF)
 		case errors.Is(err, io.EOF), err != nil && t.answer.Ended:
 			t.finish(ctx, t.result(t.outcome()))
+			t.remember(t.answer.Text())
 			return nil
 		case err != nil:
 			return t.breakOff(ctx, upstream, err)

@@ -45,7 +45,10 @@ func sessionOver() *Refusal {
 // playScript answers a call from its session's script once the answer is due. While it waits, it keeps no part of the
 // request and does not count as a running call.
 func (c *call) playScript(ctx context.Context, request *assistantscript.Request, to Sink, end func()) error {
+	c.s.calls.Add(1) // before end, so that Serve waits for this call and its memory
+	defer c.s.calls.Done()
 	streamed, includeUsage := request.Stream, request.IncludeUsage
+	request.Memory = c.recalled.text()
 	answer := c.script.Answer(request)
 	c.request = nil
 	if err := c.waitDue(ctx, answer.Delay, end); err != nil {
@@ -60,6 +63,7 @@ func (c *call) playScript(ctx context.Context, request *assistantscript.Request,
 		return c.failScript(ctx, answer.Failure)
 	}
 	c.finish(ctx, result{outcome: outcomeOK, usage: wire.Usage{In: int64(answer.Usage.In), Out: int64(answer.Usage.Out)}})
+	c.rememberLine(answer.Remember)
 	for _, tool := range answer.Calls {
 		c.s.Sessions.LogAssistant(ctx, c.who.Session, glasses.RowToolCalled,
 			glasses.NewToolCalled(tool.Name, tool.Arguments))
@@ -94,8 +98,6 @@ func (c *call) waitDue(ctx context.Context, delay time.Duration, end func()) err
 		return TooManyCalls()
 	}
 	defer leaveSession()
-	c.s.calls.Add(1) // call this before end, so that Serve waits for this call
-	defer c.s.calls.Done()
 	end()
 	running, cut := context.WithCancelCause(ctx)
 	defer cut(nil)

@@ -46,6 +46,7 @@ var requests = map[string]string{
 	"POST /v1/chat/completions":    `{"model":"good","messages":[{"role":"user","content":"Hello"}]}`,
 	"POST /v1/responses":           `{"model":"responses","input":"Hello"}`,
 	"POST /v1/messages":            `{"model":"messages","max_tokens":9,"messages":[{"role":"user","content":"Hello"}]}`,
+	"PUT /v1/memory":               `{"profile":"Drinks tea."}`,
 	attestRoot + "challenge":       `{}`,
 	attestRoot + "apple":           `{"challenge":"x","keyId":"eA==","object":"eA=="}`,
 	attestRoot + "apple/assertion": `{"challenge":"x","keyId":"eA==","object":"eA=="}`,
@@ -207,6 +208,7 @@ func TestAuthorisation(t *testing.T) {
 	w := newWorldOf(t, keys, live, 0, gateway.Limits{})
 	w.api.Installs = &attest.Service{Store: attest.NewStore(store), Hasher: hash, Now: time.Now}
 	columns = append(columns, installTokens(t, w.api.Installs, keys)...)
+	w.api.Gateway.Memory = newMemories(t, store, strings.Repeat("01", 32))
 	var table strings.Builder
 	table.WriteString("# Who may call the interface of models\n\nWritten by `go test ./backend/internal/modelapi -run " +
 		"TestAuthorisation -update`. Each cell is the status, the code of a refusal, and who pays.\n\n| route |")
@@ -251,6 +253,10 @@ func (w *world) cell(t *testing.T, pattern string, c column) string {
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set(c.header, c.value)
+	if path == "/v1/memory" {
+		r.Header.Set(userHeader, strings.Repeat("a", 32))
+		r.Header.Set(memoryHeader, agreed)
+	}
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -259,6 +265,9 @@ func (w *world) cell(t *testing.T, pattern string, c column) string {
 	text, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if res.StatusCode == http.StatusNoContent {
+		return "204"
 	}
 	if res.StatusCode == http.StatusUpgradeRequired {
 		return "426" // the caller may open a WebSocket

@@ -81,9 +81,12 @@ func (a *API) table() []route {
 	routes := []route{{"GET /v1/models", a.withModels(allModels)}, {"GET /v1/models/{id...}", a.withModels(oneModel)}}
 	for _, api := range wire.APIs {
 		routes = append(routes, route{api.Route(),
-			func(w http.ResponseWriter, r *http.Request, who gateway.Caller) { a.call(w, r, who, api) }})
+			a.remembering(func(w http.ResponseWriter, r *http.Request, who gateway.Caller) { a.call(w, r, who, api) })})
 	}
-	return append(append(routes, route{wire.Realtime.Route(), a.converse}), a.attestRoutes()...)
+	routes = append(routes, route{wire.Realtime.Route(), a.remembering(a.converse)},
+		route{"GET /v1/memory", a.withUser(a.getMemory)}, route{"PUT /v1/memory", a.withUser(a.putMemory)},
+		route{"DELETE /v1/memory", a.withUser(a.deleteMemory)})
+	return append(routes, a.attestRoutes()...)
 }
 
 // Mount adds the routes to mux. Apps in browsers may call from any origin: only the key authorises the call, and
@@ -102,7 +105,7 @@ func preflight(w http.ResponseWriter, r *http.Request) {
 	if asked == "" {
 		asked = "Authorization, Content-Type"
 	}
-	httpjson.Preflight(w, "GET, POST", asked)
+	httpjson.Preflight(w, "GET, POST, PUT, DELETE", asked)
 }
 
 func (a *API) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) {
@@ -114,7 +117,7 @@ func (a *API) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux
 	}
 	a.fail(w, r, gateway.Refuse(problem.CodeNotFound, "there is no "+httpjson.Clip(r.Method, 20)+" "+
 		httpjson.Clip(r.URL.Path, 100)+": the gateway serves /v1/models, /v1/chat/completions, /v1/responses, "+
-		"/v1/messages, /v1/realtime and /v1/attest"))
+		"/v1/messages, /v1/realtime, /v1/memory and /v1/attest"))
 }
 
 // TooMany responds to a request from an address with too many requests in progress.

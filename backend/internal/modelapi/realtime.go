@@ -23,15 +23,29 @@ const (
 
 // protocolToken returns the key among a WebSocket's subprotocols, or "". Other routes ignore subprotocols.
 func protocolToken(r *http.Request) string {
+	token, _ := protocolWith(r, tokenProtocol)
+	return token
+}
+
+// protocolWith returns what follows a prefix in one of a WebSocket's subprotocols.
+func protocolWith(r *http.Request, prefix string) (rest string, ok bool) {
 	if r.URL.Path != "/v1"+wire.Realtime.Path() {
-		return ""
+		return "", false
 	}
 	for _, p := range websocket.Protocols(r) {
-		if token, ok := strings.CutPrefix(p, tokenProtocol); ok {
-			return token
+		if rest, ok = strings.CutPrefix(p, prefix); ok {
+			return rest, true
 		}
 	}
-	return ""
+	return "", false
+}
+
+// refuseUpgrade repeats the code of a refusal in a header.
+func (a *API) refuseUpgrade(w http.ResponseWriter, err error) {
+	var refusal *gateway.Refusal
+	if errors.As(err, &refusal) {
+		w.Header().Set(reasonHeader, refusal.Code)
+	}
 }
 
 // conversation is a realtime session with a provider's model or with a script.
@@ -45,10 +59,7 @@ type conversation interface {
 func (a *API) converse(w http.ResponseWriter, r *http.Request, who gateway.Caller) {
 	c, err := a.openConversation(r, who)
 	if err != nil {
-		var refusal *gateway.Refusal
-		if errors.As(err, &refusal) {
-			w.Header().Set(reasonHeader, refusal.Code)
-		}
+		a.refuseUpgrade(w, err)
 		a.fail(w, r, err)
 		return
 	}

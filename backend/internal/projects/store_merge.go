@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/db"
 )
 
-// MergeProjects moves the keys, sessions, analytics and audit entries of from to into. It also moves the assistant's
+// MergeProjects moves the keys, sessions, analytics, memories and audit entries of from to into. It also moves the assistant's
 // config, credentials and connection page if into has none. It deletes the rest of from and keeps its ID as an alias.
 func (s *Store) MergeProjects(ctx context.Context, accountID, src, dst string, e audit.Entry) error {
 	return s.WriteAccount(ctx, accountID, func(tx *sql.Tx) error {
@@ -110,6 +110,7 @@ func moveProject(ctx context.Context, tx *sql.Tx, accountID, from, into, by stri
 		`UPDATE attest_installs SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS
 			(SELECT 1 FROM attest_installs x WHERE x.account_id = $1 AND x.app_id = $3
 				AND x.key_hash = attest_installs.key_hash)`,
+		`UPDATE memories SET app_id = $3 WHERE account_id = $1 AND app_id = $2`, // no user is in both
 		`UPDATE connection_pages SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS
 			(SELECT 1 FROM connection_pages x WHERE x.account_id = $1 AND x.app_id = $3)`,
 		`UPDATE assistant_configs SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS

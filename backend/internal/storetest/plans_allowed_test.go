@@ -17,12 +17,14 @@ var allowedPlans = []struct{ statement, reason string }{
 	{"FROM credit_holds h JOIN credit_transfers t", "check of the ledger"},
 	{"SELECT COUNT(*), CAST(COALESCE(SUM(posted), 0) AS BIGINT)", "check of the ledger"},
 	{"AND lease_until < $1 THEN 1 ELSE 0 END), 0) FROM credit_holds", "check of the ledger"},
-	{"SELECT key_id, COUNT(*) FROM credentials GROUP BY key_id", "rotation of the credentials key: counts what is left"},
+	{"SELECT key_id, COUNT(*) FROM credentials WHERE key_id <> ''", "rotation of the credentials key: counts what is left"},
+	{"SELECT key_id, COUNT(*) FROM memories WHERE key_id <> ''", "rotation of the credentials key: counts what is left"},
 	{"COUNT(DISTINCT install_hash)", "summary of usage events for the operator"},
 	{"FROM link_trail WHERE 1 = 1", "the trail is searched rarely; four more indexes would slow down every device code"},
 	{"FROM accounts a WHERE $1 = '' OR a.email = $1", "recovery of an embedded backend, which has few accounts"},
 
 	{"WHERE c.key_id = $1 AND (c.account_id, c.app_id, c.provider) > ($2, $3, $4)", "rotation, in parts"},
+	{"WHERE c.key_id = $1 AND (c.account_id, c.app_id, c.user_hash) > ($2, $3, $4)", "rotation, in parts"},
 
 	// Requests that read a few rows.
 	{"SELECT COALESCE(MAX(id), 0) + 1, $1, $2, 0, 0 FROM analytics_projects", "the last entry of the index"},

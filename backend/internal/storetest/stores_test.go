@@ -12,6 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/backend/internal/memory"
 	"github.com/service-dev/service/backend/internal/passkey"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/sessions"
@@ -30,6 +31,7 @@ type (
 	gatewayStore     = gateway.Store
 	grantsStore      = grants.Store
 	linkStore        = link.Store
+	memoryStore      = memory.Store
 	passkeyStore     = passkey.Store
 	projectsStore    = projects.Store
 	sessionsStore    = sessions.Store
@@ -49,6 +51,7 @@ type stores struct {
 	*gatewayStore
 	*grantsStore
 	*linkStore
+	*memoryStore
 	*passkeyStore
 	*projectsStore
 	*sessionsStore
@@ -59,6 +62,6 @@ func newStores(d *db.DB) stores {
 	return stores{
 		d, account.NewStore(d), analytics.NewStore(d), assistant.NewStore(d), audit.NewStore(d), connpage.NewStore(d),
 		credentials.NewStore(d), credit.NewStore(d), gateway.NewStore(d), grants.NewStore(d), link.NewStore(d),
-		passkey.NewStore(d), projects.NewStore(d), sessions.NewStore(d), telemetry.NewStore(d),
+		memory.NewStore(d), passkey.NewStore(d), projects.NewStore(d), sessions.NewStore(d), telemetry.NewStore(d),
 	}
 }

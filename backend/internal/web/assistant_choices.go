@@ -20,8 +20,9 @@ type radioSet struct {
 var settingTexts = map[string]string{
 	grants.RealtimeModel: "The AI model that listens to the wearer and answers by voice. Each model speaks with some " +
 		"of the voices.",
-	grants.Voice:       "How the assistant sounds to the wearer.",
-	grants.MemoryModel: "What the assistant still knows when the wearer talks to it the next time.",
+	grants.Voice: "How the assistant sounds to the wearer.",
+	grants.MemoryModel: "What the assistant still knows when the wearer talks to it the next time. Apps have to ask each " +
+		"user first.",
 	grants.TextModel: "The AI model that answers in writing when your app calls the model assistant. A token is a piece " +
 		"of a word: a million tokens are about 750,000 words.",
 }
@@ -56,11 +57,18 @@ func radioSets(all assistant.Catalogue, v map[string]string) []radioSet {
 
 // effectText describes which settings have an effect.
 func effectText(all assistant.Catalogue) string {
+	without := " Memory and sounds have no effect yet."
+	remembers := all.HasEffect(grants.MemoryModel)
+	if remembers {
+		without = " Memory within a conversation and sounds have no effect yet."
+	}
 	switch voice, text := all.HasEffect(grants.RealtimeModel), all.HasEffect(grants.TextModel); {
 	case voice && text:
-		return "The models and the voice take effect with the next call. Memory and sounds have no effect yet."
+		return "The models and the voice take effect with the next call." + without
 	case voice:
-		return "The conversation model and the voice take effect with the next call. Memory and sounds have no effect yet."
+		return "The conversation model and the voice take effect with the next call." + without
+	case remembers:
+		return "This server has no realtime models, so only the text model and memory between conversations have an effect."
 	case text:
 		return "This server has no realtime models, so only the text model has an effect."
 	}

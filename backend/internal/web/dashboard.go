@@ -52,6 +52,8 @@ var projectPages = map[string]func(*Web, *call) error{
 	"GET" + oneProject + "/sessions":                       (*Web).listProjectSessions,
 	"GET" + oneProject + "/assistant":                      (*Web).assistant,
 	"POST" + oneProject + "/assistant":                     (*Web).changeAssistant,
+	"GET" + oneProject + "/assistant/memory/erase":         (*Web).eraseMemoriesPage,
+	"POST" + oneProject + "/assistant/memory":              (*Web).changeMemory,
 	"GET" + oneProject + "/credentials":                    (*Web).credentials,
 	"POST" + oneProject + "/credentials/{provider}":        (*Web).setCredential,
 	"POST" + oneProject + "/credentials/{provider}/test":   (*Web).testCredential,

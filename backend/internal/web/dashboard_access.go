@@ -100,8 +100,9 @@ func accessGroups(prefix string, g, usual grants.Grants) []accessGroup {
 		}
 		return r
 	}
-	config := accessGroup{Title: "Assistant", About: "The memory settings and sounds have no effect yet. The " +
-		"conversation model and the voice have an effect only on servers with realtime models. " +
+	config := accessGroup{Title: "Assistant", About: "Memory within a conversation and sounds have no effect yet. The " +
+		"conversation model and the voice have an effect only on servers with realtime models, and memory between " +
+		"conversations only on servers that can encrypt it. " +
 		"Read: an agent sees the setting and may see what it costs. " +
 		"Write: it may change it; you can undo that under Activity."}
 	for _, f := range grants.Fields() {

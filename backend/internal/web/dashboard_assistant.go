@@ -27,6 +27,7 @@ type assistantPage struct {
 	Priced              bool   // whether the operator has set prices
 	Updated             shownTime
 	UpdatedBy           string
+	Memory              memoryForm
 }
 
 // settingNames are the labels of the assistant's fields.
@@ -126,6 +127,9 @@ func (w *Web) showAssistant(c *call, config assistant.Config, v map[string]strin
 	page.TextNow, page.SoundNow = tokenPriceText(all.TextPrice(config)), soundText(all.Realtime(config))
 	page.Priced = page.Priced || page.TextNow+page.TextThen+page.SoundNow+page.SoundThen != ""
 	page.Effect = effectText(all)
+	if page.Memory, err = w.memoryForm(c, page.Memory.Days); err != nil {
+		return err
+	}
 	return w.render(c, page.status(), "dashboard_assistant", page)
 }
 

@@ -54,6 +54,7 @@ var actionTitles = map[string]string{
 	"credit.caps_undone": "Change of spending caps undone", "gateway.key_source_changed": "What pays for calls changed",
 	"gateway.server_added": "Local server added", "gateway.server_removed": "Local server removed",
 	"attestation.changed": "Attestation settings changed", "attestation.revoked": "Attested install revoked",
+	"memory.erased": "Memory erased", "memory.days_changed": "Days of memory changed",
 	"credential.link": "Link for pasting a credential created",
 	"link.created":    "Agent linked", "link.revoked": "Agent's link revoked",
 	"account.signed_in": "Signed in", "account.signed_out": "Signed out",

@@ -11,6 +11,7 @@ import (
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/grants"
+	"github.com/service-dev/service/backend/internal/memory"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/sessions"
 )
@@ -28,6 +29,7 @@ type Dashboard struct {
 	KeySources  gateway.KeySources
 	Sessions    *sessions.Service
 	Installs    *attest.Service
+	Memory      *memory.Service
 	// LocalServers is nil if users cannot add any.
 	LocalServers *gateway.LocalServers
 }
@@ -35,7 +37,7 @@ type Dashboard struct {
 func (d *Dashboard) complete() bool {
 	return d.Projects != nil && d.Grants != nil && d.Audit != nil && d.Assistant != nil &&
 		d.Credentials != nil && d.Pages != nil && d.Credit != nil && d.Models != nil &&
-		d.KeySources.Store != nil && d.Sessions != nil && d.Installs != nil
+		d.KeySources.Store != nil && d.Sessions != nil && d.Installs != nil && d.Memory != nil
 }
 
 // AccessGrants is implemented by *grants.Service. It is an interface so that a test can lower a level between the

@@ -43,10 +43,11 @@ var (
 	pagesOfProject = []string{"", "/sessions", "/assistant", "/credentials", "/gateway", "/gateway?range=24h", "/connection-page",
 		"/connection-page/file",
 		"/connection-page/preview", "/delete",
-		"/merge?into=com.example.other", "/keys/key1/rotate", "/keys/key1/revoke", "/credentials/openai/remove"}
+		"/merge?into=com.example.other", "/keys/key1/rotate", "/keys/key1/revoke", "/credentials/openai/remove",
+		"/assistant/memory/erase"}
 	projectForms = []string{"", "/keys", "/keys/key1/rotate", "/keys/key1/revoke", "/merge", "/delete", "/assistant",
 		"/credentials/openai", "/credentials/openai/test", "/credentials/openai/remove", "/connection-page",
-		"/gateway/caps", "/gateway/key-source"}
+		"/gateway/caps", "/gateway/key-source", "/assistant/memory"}
 	pagesOfAccount = []string{"/account", sessionsPath, "/account/mcp-access/all?level=off", creditPath, "/account/projects", "/account/mcp-access", "/account/audit",
 		"/account/links/link1/revoke", "/account/links/revoke-all"}
 	accountForms = []string{"/account/links/link1/revoke", "/account/links/revoke-all", "/account/mcp-access",
@@ -358,6 +359,6 @@ func TestAssistant_SaysWhatHasNoEffect(t *testing.T) {
 	}
 	v.get(helloPath+"/assistant").want(http.StatusOK, "The models and the voice take effect with the next call.",
 		"Costs about $0.0192 for a minute that it hears and $0.0768 for one that it speaks").lacks("no realtime models")
-	v.get("/account/mcp-access").want(http.StatusOK, "memory settings and sounds have no effect yet")
+	v.get("/account/mcp-access").want(http.StatusOK, "Memory within a conversation and sounds have no effect yet")
 	v.get(helloPath).want(http.StatusOK, "Connection page").lacks("its models, voice and memory")
 }

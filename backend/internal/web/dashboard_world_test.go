@@ -19,6 +19,7 @@ import (
 	"github.com/service-dev/service/backend/internal/dbtest"
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/grants"
+	"github.com/service-dev/service/backend/internal/memory"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/backend/internal/sessions"
@@ -47,6 +48,7 @@ type dashboardWorld struct {
 	sources   gateway.KeySources
 	assistant *assistant.Service
 	pages     *connpage.Service
+	memory    *memory.Service
 	sessions  *sessions.Service
 	live      map[string]sessions.Live // apps and pages attached to sessions
 	shows     int                      // commands of apps so far
@@ -105,6 +107,8 @@ func newDashboardWorld(t testing.TB) *dashboardWorld {
 		VALUES ($1, $2, $3, 2, $4, $5, 'agent', 'link1')`, adaID, hello, hostedID, `{"title":"Hello","theme":"auto",
 		"accent":"#0b6b68","capabilities":["display"],"phrases":[{"phrase":"next","does":"shows the next card"}],
 		"toggles":[{"id":"loud","label":"Louder","on":true}]}`, then.UnixMilli())
+	h.memory = &memory.Service{Store: memory.NewStore(h.db), Hasher: secret.NewHasher(make([]byte, 32)),
+		Sealer: h.credentials, Now: now}
 	h.sessions = &sessions.Service{Store: sessions.NewStore(h.db), Hasher: secret.NewHasher(make([]byte, 32)),
 		Live: attached{h}, Now: now}
 	dbtest.AddAccount(t, h.db, malloryID)
@@ -121,7 +125,7 @@ func (h *dashboardWorld) dashboard() *Dashboard {
 	return &Dashboard{Projects: h.projects, Grants: h.grants, Audit: h.audit,
 		Assistant:   h.assistant,
 		Credentials: h.credentials, Pages: h.pages, Credit: h.credit,
-		Models: h.gateway, KeySources: h.sources, LocalServers: h.servers, Sessions: h.sessions,
+		Models: h.gateway, KeySources: h.sources, LocalServers: h.servers, Sessions: h.sessions, Memory: h.memory,
 		Installs: &attest.Service{Store: attest.NewStore(h.db), Hasher: secret.NewHasher(make([]byte, 32)),
 			Credentials: h.credentials, Now: func() time.Time { return then }}}
 }

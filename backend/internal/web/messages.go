@@ -99,6 +99,9 @@ var notices = map[string]notice{
 	"revoked-links":   {Text: "All links are revoked. Each agent's next call is refused until you link it again."},
 	"merged":          {Text: "Merged. The other id still works and leads here."},
 	"deleted":         {Text: "The project is deleted."},
+	"memory-days":     {Text: "Saved. It also applies to what is stored."},
+	"memory-gone":     {Text: "Erased. Conversations that began before are not remembered."},
+	"memory-none":     {Bad: true, Text: "There is no such user any more: what was remembered is already gone."},
 
 	"session-closed": {Text: "The session is closed. Its apps and its simulator page are disconnected."},
 

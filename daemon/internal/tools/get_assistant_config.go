@@ -81,8 +81,17 @@ func describeAssistant(c backendapi.AssistantConfig) string {
 		"memory within a session " + onOff(c.SessionMemory, hidden), "sounds " + onOff(c.Sounds, hidden),
 	}
 	effect := describeEffect(c, "realtimeModel", "voice", "memoryModel", "textModel", "sessionMemory", "sounds")
-	return effect + fmt.Sprintf("The assistant of %s at version %d: %s. %s", c.Project, c.Version,
-		strings.Join(parts, ", "), describeCost(c.Cost))
+	return effect + fmt.Sprintf("The assistant of %s at version %d: %s. %s%s", c.Project, c.Version,
+		strings.Join(parts, ", "), describeMemory(c.Memory), describeCost(c.Cost))
+}
+
+// describeMemory describes how much is remembered about users, or returns "".
+func describeMemory(m *backendapi.AssistantMemory) string {
+	if m == nil || m.Profiles == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Users about whom something is remembered: %d, each until %d days after the last conversation. ",
+		m.Profiles, m.Days)
 }
 
 func textModelWord(id *string, hidden string) string {

@@ -23,6 +23,7 @@ type Answer struct {
 	events        int64 // number of events with text
 	text          int64 // bytes of text
 	tools         *toolCalls
+	said          *saidText
 }
 
 // NewAnswer returns a parser for one answer. most is the maximum number of tokens in a credible usage report.
@@ -41,6 +42,9 @@ func (a *Answer) Whole(body []byte) bool {
 	a.count(body, wholeTexts)
 	if a.tools != nil {
 		a.tools.whole(body)
+	}
+	if a.said != nil {
+		a.said.whole(body)
 	}
 	if e.usage != nil {
 		a.report(a.api, e.usage, a.most)
@@ -125,6 +129,9 @@ func (a *Answer) event(text []byte) bool {
 	a.count(data, streamTexts[a.api])
 	if a.tools != nil {
 		a.tools.event(a.api, data)
+	}
+	if a.said != nil {
+		a.said.event(a.api, data)
 	}
 	if !hasMember(data, `"usage"`) && !hasMember(data, `"error"`) && !a.mayEnd(data) {
 		return true // most events end here: decoding them would cost more than everything else

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -46,6 +47,9 @@ type RealtimeRules struct {
 
 	// NoItemSound refuses items with sound, which the gateway does not convert.
 	NoItemSound bool
+
+	// Notes are placed behind the instructions of the session, and behind those of an answer. They may be empty.
+	Notes string
 
 	// Responds is set if the gateway has to start an answer when the provider has detected the end of speech.
 	Responds bool
@@ -106,7 +110,35 @@ func (r *RealtimeRules) Begin(voice string) []byte {
 		out = append(out, `,"voice":`...)
 		out, _ = jsontext.AppendQuote(out, theirs) // the catalogue allows only valid text
 	}
-	return append(out, ("}}," + r.limits(r.asked) + "}}")...)
+	out = append(out, "}},"...)
+	if r.Notes != "" {
+		out = append(append(append(out, `"instructions":"`...), r.notes()...), `",`...)
+	}
+	return append(out, (r.limits(r.asked) + "}}")...)
+}
+
+// notes returns the notes as they are behind instructions, within a JSON string.
+func (r *RealtimeRules) notes() []byte {
+	if r.Notes == "" {
+		return nil
+	}
+	quoted, err := jsontext.AppendQuote(nil, "\n\n"+r.Notes)
+	if err != nil {
+		return nil // not UTF-8
+	}
+	return quoted[1 : len(quoted)-1]
+}
+
+// HideNotes removes the notes from an event about the session.
+func (r *RealtimeRules) HideNotes(data []byte) []byte {
+	if r.Notes == "" {
+		return data
+	}
+	return edit(data, func(v jsontext.Value) jsontext.Value {
+		text, _ := stringOf(v)
+		quoted, _ := jsontext.AppendQuote(nil, strings.TrimSuffix(text, "\n\n"+r.Notes))
+		return quoted
+	}, "session", "instructions")
 }
 
 const realtimeFormat = `{"type":"` + realtimeAudio + `","rate":` + realtimeRate + `}`
@@ -121,7 +153,8 @@ func (r *RealtimeRules) limits(output int64) string {
 // InputBound returns a bound on the input of an answer, which never exceeds the model's context. added is the input
 // since the last answer. A provider may count twice as many tokens of sound as the catalogue says.
 func (r *RealtimeRules) InputBound(added Input, context int64) int64 {
-	bound := r.History + added.Text + 2*SoundTokens(added.Sound, r.InRate) + perTools + perRequest
+	bound := r.History + added.Text + 2*SoundTokens(added.Sound, r.InRate) + perTools + perRequest +
+		int64(len(r.notes()))
 	for _, name := range fixedFields {
 		most := r.fixed[name]
 		for _, u := range r.pending {
@@ -163,6 +196,7 @@ func (r *RealtimeRules) Client(data []byte) (ClientEvent, error) {
 	if err := allowed(d, "", bytes.TrimSpace(data)); err != nil {
 		return e, err
 	}
+	d.out = bytes.Replace(d.out, []byte(notesHere), r.notes(), 1)
 	e.Input = Input{int64(len(d.out)-d.audio) + perMessage, int64(d.audio)}
 	e.Body = d.out
 	switch e.Type {

@@ -7,11 +7,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// These stand for the provider's name of a voice and for the gateway's limits until the event is complete. No allowed
+// These stand for the provider's name of a voice, for the gateway's limits and for its notes until the event is complete. No allowed
 // text contains a control character without an escape.
 const (
 	voiceHere  = "\x00voice"
 	limitsHere = "\x00limits"
+	notesHere  = "\x00notes"
 )
 
 // clientEvents has the rule for each event that an app may send.
@@ -60,6 +61,17 @@ func limited(r rule) rule {
 	}
 }
 
+// noted is like r, but for a text that the gateway's notes belong behind.
+func noted(r rule) rule {
+	return func(d *decoder, path string, v jsontext.Value) error {
+		if err := r(d, path, v); err != nil {
+			return err
+		}
+		d.out = append(d.out[:len(d.out)-1], notesHere+`"`...)
+		return nil
+	}
+}
+
 // omitted returns a rule that checks a value but leaves it out of the output.
 func omitted(r rule) rule {
 	return func(d *decoder, path string, v jsontext.Value) error {
@@ -83,7 +95,7 @@ var (
 // A transcription of the input would cost money that no hold covers, so that only null is accepted.
 var realtimeSession = limited(object(fields{
 	"type": only(`"realtime"`, ""), "model": dropped, "truncation": dropped,
-	"instructions": note(text(maxInstructions)), "output_modalities": realtimeModalities,
+	"instructions": note(noted(text(maxInstructions))), "output_modalities": realtimeModalities,
 	"tools": note(realtimeTools), "tool_choice": realtimeChoice, "max_output_tokens": take(outputLimit),
 	"audio": object(fields{
 		"input": object(fields{"format": realtimeFormatRule, "turn_detection": note(turnDetection),
@@ -96,7 +108,7 @@ var realtimeSession = limited(object(fields{
 // realtimeResponse accepts the settings of one answer. It cannot change the model, and has no input of its own, which
 // no truncation would limit.
 var realtimeResponse = limited(object(fields{
-	"conversation": word("auto", "none"), "instructions": text(maxInstructions), "tools": realtimeTools,
+	"conversation": word("auto", "none"), "instructions": noted(text(maxInstructions)), "tools": realtimeTools,
 	"tool_choice": realtimeChoice, "output_modalities": realtimeModalities, "metadata": orNull(anyObject),
 	"max_output_tokens": take(outputLimit),
 }))

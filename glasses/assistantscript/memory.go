@@ -1,0 +1,51 @@
+package assistantscript
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxProfile is the maximum length of a profile, in bytes. A profile is what conversation memory knows about one user of
+// an app.
+const MaxProfile = 4096
+
+// CheckProfile returns an error unless profile is at most MaxProfile bytes of UTF-8 whose only control characters are
+// line breaks and tabs.
+func CheckProfile(profile string) error {
+	if len(profile) > MaxProfile {
+		return fmt.Errorf("it is %d bytes long, over the limit of %d", len(profile), MaxProfile)
+	}
+	if !utf8.ValidString(profile) {
+		return fmt.Errorf("it is not valid UTF-8")
+	}
+	for _, c := range profile {
+		if c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
+			return fmt.Errorf("it contains the control character %U: line breaks and tabs are allowed", c)
+		}
+	}
+	return nil
+}
+
+// Merge returns profile with each of lines that it does not contain yet added as a line at its end. It removes the
+// oldest lines if the result would be longer than MaxProfile.
+func Merge(profile string, lines []string) string {
+	var list []string
+	if profile != "" {
+		list = strings.Split(strings.TrimRight(profile, "\n"), "\n")
+	}
+	for _, line := range lines {
+		if line = strings.TrimSpace(line); line != "" && !slices.Contains(list, line) {
+			list = append(list, line)
+		}
+	}
+	size := -1 // there is no line break after the last line
+	for _, line := range list {
+		size += len(line) + 1
+	}
+	for ; size > MaxProfile; list = list[1:] {
+		size -= len(list[0]) + 1
+	}
+	return strings.Join(list, "\n")
+}
