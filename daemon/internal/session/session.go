@@ -21,6 +21,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/profiles"
 	"github.com/service-dev/service/daemon/internal/ratelog"
 	"github.com/service-dev/service/daemon/internal/statefile"
 	"github.com/service-dev/service/glasses/assistantscript"
@@ -109,6 +110,7 @@ func New(opts Options) *Manager {
 	local := &localSessions{
 		root: root, transports: opts.Transports, refused: opts.LocalRefused, now: opts.Now, log: opts.Log, often: often,
 		open: map[string]*localSession{}, endpoints: opts.Endpoints, pairs: opts.Pairs,
+		profiles: profiles.New(opts.StateDir, opts.Now, opts.Log),
 	}
 	local.life, local.end = context.WithCancel(context.Background())
 	return &Manager{
