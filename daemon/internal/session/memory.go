@@ -95,10 +95,19 @@ func (m *Manager) UsePrivateMemory(id, profile string) error {
 	if err != nil {
 		return err
 	}
+	s.setMemory(&profile)
+	return nil
+}
+
+// setMemory gives the session a profile of its own, or the stored profiles if profile is nil.
+func (s *localSession) setMemory(profile *string) {
+	var own *profiles.Store
+	if profile != nil {
+		own = profiles.NewPrivate(*profile, s.Now)
+	}
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	s.memory = profiles.NewPrivate(profile, s.Now)
-	return nil
+	s.memory = own
 }
 
 // WearerMemory returns the profile of the user that the apps of a local session used last, or "" if they used none. It

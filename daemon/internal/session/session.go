@@ -169,7 +169,7 @@ func (m *Manager) Open(ctx context.Context, target backend.Target, who caller.Ca
 	project, err := m.accountProject(ctx, target, req.Project, who)
 	var script *assistantscript.Script
 	if err == nil {
-		script, err = ReadScript(ctx, who, req.AssistantScript)
+		script, _, err = ReadScript(ctx, who, req.AssistantScript)
 	}
 	if err != nil {
 		return Opened{}, err

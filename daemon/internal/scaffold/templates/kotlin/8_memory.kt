@@ -1,8 +1,8 @@
 
 //: if assistant
 /**
- * The secret that identifies the user to the service. Without given it makes one, once, and stores it in a file that only
- * the user can read.
+ * The secret that identifies the user to the service. Without given it makes one, once, and stores it in a file that
+ * only the user can read.
  */
 private fun userOf(app: String, given: String?): String {
     if (given != null) {

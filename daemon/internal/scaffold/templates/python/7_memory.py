@@ -2,8 +2,8 @@
 
 #: if assistant
 def _user_of(app: str, given: Optional[str]) -> str:
-    """The secret that identifies the user to the service. Without given it makes one, once, and stores it in a file that
-    only the user can read."""
+    """The secret that identifies the user to the service. Without given it makes one, once, and stores it in a file
+    that only the user can read."""
     if given is not None:
         if not _is_user(given):
             raise _assistant_error("invalid_value", "user must be 32 lower-case hexadecimal digits", 400)

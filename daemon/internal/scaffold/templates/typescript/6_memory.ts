@@ -3,13 +3,13 @@
 const userForm = /^[0-9a-f]{32}$/;
 
 /**
- * userOf returns the secret that identifies the user to the service. Without given it makes one, once, and stores it: in
- * a page in localStorage, otherwise in a file that only the user can read.
+ * userOf returns the secret that identifies the user to the service. Without given it makes one, once, and stores it:
+ * in a page in localStorage, otherwise in a file that only the user can read.
  */
 function userOf(app: string, given: string | undefined): string {
   if (given !== undefined) {
-    if (!userForm.test(given)) throw assistantError("invalid_value", "user must be 32 lower-case hexadecimal digits", 400);
-    return given;
+    if (userForm.test(given)) return given;
+    throw assistantError("invalid_value", "user must be 32 lower-case hexadecimal digits", 400);
   }
   try {
     return storedUser(storeOf(app.replace(/[^\w-]/g, "_")));
