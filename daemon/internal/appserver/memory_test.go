@@ -230,6 +230,27 @@ func converse(t *testing.T, m *session.Manager, s session.Opened, g glasses.Gate
 	}
 }
 
+// A conversation that the end of the daemon cuts is remembered.
+func TestMemory_SurvivesTheEndOfTheDaemon(t *testing.T) {
+	dir := t.TempDir()
+	m, _, stop := serve(t, dir, Options{})
+	_, g := remembering(t, m, "com.example.app")
+	o := &websocket.DialOptions{Subprotocols: []string{realtimeProtocol, tokenProtocol + g.Token,
+		memoryProtocol + wearerAgreed + "." + ann}}
+	c, _, err := websocket.Dial(t.Context(), strings.Replace(g.URL, "http", "ws", 1)+"/realtime", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.CloseNow()
+	c.SetReadLimit(1 << 20)
+	tell(t, c, strings.Replace(milkTurn, "buy milk", "I am Ann", 1), `{"type":"response.create"}`)
+	receive(t, c, "response.output_audio.delta")
+	stop()
+	m, _, _ = serve(t, dir, Options{})
+	_, again := remembering(t, m, "com.example.app")
+	wantProfile(t, again, ann, "Name: Ann")
+}
+
 func TestMemory_OfRealtimeConversations(t *testing.T) {
 	m, _, _ := serve(t, t.TempDir(), Options{})
 	s, g := remembering(t, m, "com.example.app")
