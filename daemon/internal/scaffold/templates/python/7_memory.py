@@ -8,7 +8,8 @@ def _user_of(app: str, given: Optional[str]) -> str:
         if not _is_user(given):
             raise _assistant_error("invalid_value", "user must be 32 lower-case hexadecimal digits", 400)
         return given
-    path = os.path.join(_data_dir(), "".join(c if c.isalnum() or c in "-_" else "_" for c in app), "glasses-user")
+    folder = "".join(c if c.isascii() and c.isalnum() or c in "-_" else "_" for c in app)
+    path = os.path.join(_data_dir(), folder, "glasses-user")
     try:
         return _read_user(path) or _make_user(path)
     except OSError as e:
