@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/assistantscript"
 	"github.com/service-dev/service/internal/strictjson"
 	"github.com/service-dev/service/internal/textfile"
 )
@@ -50,6 +51,9 @@ func Parse(data []byte) (Scenario, error) {
 		if err := script.Check("assistant.rules"); err != nil {
 			return Scenario{}, err
 		}
+	}
+	if err := assistantscript.CheckProfile(s.Memory); err != nil {
+		return Scenario{}, &Error{Path: "memory", Message: err.Error(), Want: "a profile", Example: `"Name: Ann"`, Beyond: true}
 	}
 	return s, check(s.Steps)
 }
@@ -127,6 +131,9 @@ func (s *Step) check(path string) error {
 		}
 	}
 	if e := s.ExpectDisplay; e != nil && e.isEmpty() {
+		return refuse("it expects nothing")
+	}
+	if e := s.ExpectMemory; e != nil && len(e.Text) == 0 && !e.Empty {
 		return refuse("it expects nothing")
 	}
 	return nil

@@ -50,6 +50,9 @@ type Scenario struct {
 	FixturesDir string `json:"fixturesDir,omitempty"`
 	// Assistant answers the calls of the app's assistant.
 	Assistant *Assistant `json:"assistant,omitempty"`
+	// Memory is what the app's assistant remembers about the wearer at the beginning. Sessions that a scenario drives do
+	// not use the profiles that other sessions remember.
+	Memory string `json:"memory,omitempty"`
 	// Fonts lists the added fonts with which the app's texts were drawn.
 	Fonts []Font `json:"fonts,omitempty"`
 	Steps []Step `json:"steps"`
@@ -106,6 +109,8 @@ type Step struct {
 	ExpectDisplay        *ExpectDisplay        `json:"expectDisplay,omitempty"`
 	ExpectNothingClipped *ExpectNothingClipped `json:"expectNothingClipped,omitempty"`
 
+	ExpectMemory *ExpectMemory `json:"expectMemory,omitempty"`
+
 	Picture *string `json:"picture,omitempty"` // saves the panel under this name
 }
 
@@ -154,6 +159,16 @@ type ExpectNothingClipped struct {
 	WithinMs *int64   `json:"withinMs,omitempty"`
 }
 
+// ExpectMemory describes what the app's assistant must remember about the wearer within WithinMs. Exactly one of Text and
+// Empty is set.
+type ExpectMemory struct {
+	// Text lists texts that the profile must contain.
+	Text []string `json:"text,omitempty"`
+	// Empty requires that nothing is remembered.
+	Empty    bool   `json:"empty,omitempty"`
+	WithinMs *int64 `json:"withinMs,omitempty"` // 0 to MaxWithin; DefaultWithin if missing
+}
+
 // Recorded contains an app's commands and events. Times are in ms since the app attached.
 type Recorded struct {
 	// Clock is the clock of the recording. Times are compared only between virtual clocks.
@@ -192,7 +207,8 @@ func (s *Step) Act() string {
 		{"motion", s.Motion != nil}, {"fault", s.Fault != nil}, {"device", s.Device != nil},
 		{"camera", s.Camera != nil}, {"microphone", s.Microphone != nil}, {"advance", s.Advance != nil},
 		{"expect", s.Expect != nil}, {"expectDisplay", s.ExpectDisplay != nil},
-		{"expectNothingClipped", s.ExpectNothingClipped != nil}, {"picture", s.Picture != nil},
+		{"expectNothingClipped", s.ExpectNothingClipped != nil}, {"expectMemory", s.ExpectMemory != nil},
+		{"picture", s.Picture != nil},
 	} {
 		if f.set {
 			name = f.name

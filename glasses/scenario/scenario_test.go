@@ -60,13 +60,13 @@ func TestRefusals(t *testing.T) {
 	step := func(s string) string { return `{"scenario":1,"name":"x","steps":[{"advance":1},` + s + `]}` }
 	tap := `, e.g. {"input": {"kind": "tap", "x": 300, "y": 240}}`
 	kinds := "exactly one of input, transcript, state, motion, fault, device, camera, microphone, advance, expect, " +
-		"expectDisplay, expectNothingClipped, picture"
+		"expectDisplay, expectNothingClipped, expectMemory, picture"
 	file := `, e.g. {"scenario": 1, "name": "tap counts", "steps": [{"advance": 1000}]}`
 	for _, c := range []struct{ in, says string }{
 		{`{`, "it is not JSON: it ends too early"},
 		{`{"scenario":1,"name":"x","steps":[]} {}`, "unexpected data after the end of the JSON"},
 		{`[]`, "it is a list; expected an object with $schema, scenario, name, deviceModel, clock, app, fixturesDir, " +
-			"assistant, fonts, steps, recorded" + file},
+			"assistant, memory, fonts, steps, recorded" + file},
 		{`{"scenario":2,"name":"x","steps":[]}`, "scenario: it is 2; expected the integer 1" + file},
 		{`{"scenario":1,"steps":[]}`, "name: it is missing; expected a name of 1 to 100 printable characters" + file},
 		{`{"scenario":1,"name":"x","name":"y","steps":[]}`, "name: it occurs twice"},
@@ -78,7 +78,8 @@ func TestRefusals(t *testing.T) {
 			`app.comand: unknown field; expected one of command, dir, env, e.g. {"command": ["node", "app.js"]}`},
 		{step(`{}`), `steps[1]: it has none of them; expected ` + kinds + `, e.g. {"advance": 1000}`},
 		{step(`null`), `steps[1]: it is null; expected an object with note, input, transcript, state, motion, fault, device, ` +
-			`camera, microphone, advance, expect, expectDisplay, expectNothingClipped, picture, e.g. {"advance": 1000}`},
+			`camera, microphone, advance, expect, expectDisplay, expectNothingClipped, expectMemory, picture, e.g. ` +
+			`{"advance": 1000}`},
 		{step(`{"advance":1,"device":"even_g1"}`),
 			`steps[1]: it has device and advance; expected ` + kinds + `, e.g. {"advance": 1000}`},
 		{step(`{"advance":"soon"}`),
@@ -108,6 +109,12 @@ func TestRefusals(t *testing.T) {
 		{step(`{"expectNothingClipped":{"models":["audio_only"]}}`), `steps[1].expectNothingClipped.models[0]: it is ` +
 			`"audio_only"; expected a string, one of ` + strings.Join(panelModels(), ", ") +
 			`, e.g. {"expectNothingClipped": {"models": ["even_g1"]}}`},
+		{step(`{"expectMemory":{"empty":false}}`), `steps[1].expectMemory: it expects nothing, e.g. ` +
+			`{"expectMemory": {"text": ["Name: Ann"]}}`},
+		{step(`{"expectMemory":{"text":[""]}}`), `steps[1].expectMemory.text[0]: it has 0 characters; expected a string, e.g. ` +
+			`{"expectMemory": {"text": ["Name: Ann"]}}`},
+		{`{"scenario":1,"name":"x","memory":"` + strings.Repeat("ä", 2049) + `","steps":[]}`,
+			`memory: it is 4098 bytes long, over the limit of 4096; expected a profile, e.g. "Name: Ann"`},
 		{step(`{"picture":"../x"}`), `steps[1].picture: it is "../x"; expected a name of 1 to 100 printable characters ` +
 			`without a path or a leading dot, e.g. {"picture": "end"}`},
 		{step(`{"fault":{"command":"display.show"}}`), `steps[1].fault: it has none of them; expected at least one of code, ` +

@@ -165,7 +165,7 @@ func TestImports_PointDown(t *testing.T) {
 		"daemon/internal/": {
 			{"caller", "backend", "descriptors", "limits", "ratelog"},
 			{"statefile", "clientio"},
-			{"config", "account", "identity", "consent", "codes", "fontstore", "pairs"},
+			{"config", "account", "identity", "consent", "codes", "fontstore", "pairs", "profiles"},
 			{"telemetry"},
 			{"session", "link", "scaffold"},
 			{"scenario"},

@@ -59,6 +59,7 @@ var losses = []struct{ name, what string }{
 	{"adapters", "the copies of these adapters that run; their own files stay"},
 	{"adapter.approved", "the approval of an adapter"},
 	{"glasses.json", "the real glasses that you connected"},
+	{"memory.json", "what apps remember about their users in local sessions"},
 	{"glasses.uncleared", "the notes on glasses that may still show a picture"},
 	{"consent", "your answer to the privacy notice"},
 	{"install.json", "the anonymous id of this installation"},

@@ -31,6 +31,9 @@ const (
 func (s *Server) mountGateway(mux *http.ServeMux) {
 	mux.HandleFunc("POST "+gatewayPath+"/chat/completions", s.withToken(s.chat))
 	mux.HandleFunc("GET "+gatewayPath+"/realtime", s.withToken(s.converse))
+	mux.HandleFunc("GET "+gatewayPath+"/memory", s.withToken(s.getMemory))
+	mux.HandleFunc("PUT "+gatewayPath+"/memory", s.withToken(s.putMemory))
+	mux.HandleFunc("DELETE "+gatewayPath+"/memory", s.withToken(s.deleteMemory))
 	mux.HandleFunc("GET "+gatewayPath+"/models", s.withToken(listModels))
 	mux.HandleFunc("GET "+gatewayPath+"/models/{id}", s.withToken(oneModel))
 	mux.HandleFunc("OPTIONS "+gatewayPath+"/", preflight)
@@ -38,7 +41,7 @@ func (s *Server) mountGateway(mux *http.ServeMux) {
 		allowOrigin(w, r)
 		fail(w, &assistantscript.Failure{Status: http.StatusNotFound, Type: "not_found_error", Code: "not_found",
 			Message: "a local session serves only GET /v1/models, GET /v1/models/{id}, " +
-				"POST /v1/chat/completions and GET /v1/realtime"})
+				"POST /v1/chat/completions, GET /v1/realtime, and GET, PUT and DELETE /v1/memory"})
 	})
 }
 
@@ -53,7 +56,7 @@ func allowOrigin(w http.ResponseWriter, r *http.Request) {
 
 func preflight(w http.ResponseWriter, r *http.Request) {
 	allowOrigin(w, r)
-	w.Header().Set("Access-Control-Allow-Methods", "GET, POST")
+	w.Header().Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE")
 	w.Header().Set("Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
 	w.WriteHeader(http.StatusNoContent)
 }
@@ -81,12 +84,17 @@ func (s *Server) withToken(serve func(w http.ResponseWriter, r *http.Request, to
 }
 
 func (s *Server) chat(w http.ResponseWriter, r *http.Request, token string) {
-	body, err := readChat(w, r)
+	user, err := rememberedUser(r)
 	if err != nil {
 		fail(w, err)
 		return
 	}
-	reply, err := s.sessions.AskAssistant(r.Context(), token, body)
+	body, err := readJSON(w, r)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	reply, err := s.sessions.AskAssistant(r.Context(), token, user, body)
 	if err != nil {
 		fail(w, err)
 		return
@@ -107,7 +115,8 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request, token string) {
 	}
 }
 
-func readChat(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+// readJSON reads the body of a request.
+func readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	refuse := func(status int, code, message string) error {
 		return &assistantscript.Failure{Status: status, Type: "invalid_request_error", Code: code, Message: message}
 	}

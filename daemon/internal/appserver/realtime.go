@@ -45,6 +45,10 @@ type conversation struct {
 // model must name the script. The parameter rate is the sample rate in Hz: 24000 (the default) or 16000.
 func (s *Server) converse(rw http.ResponseWriter, r *http.Request, token string) {
 	rate, err := realtimeQuery(r)
+	user := ""
+	if err == nil {
+		user, err = rememberedUser(r)
+	}
 	if err != nil {
 		fail(rw, err)
 		return
@@ -61,7 +65,7 @@ func (s *Server) converse(rw http.ResponseWriter, r *http.Request, token string)
 	c := &conversation{server: s}
 	s.group.Init(&c.peer, ws, c, 0)
 	c.peer.LimitText(assistantscript.MaxEvent)
-	if c.talk, err = s.sessions.Converse(token, rate, &c.peer); err != nil {
+	if c.talk, err = s.sessions.Converse(token, user, rate, &c.peer); err != nil {
 		c.peer.Refuse(closeRefused, err.Error())
 		c.peer.Drop()
 		return

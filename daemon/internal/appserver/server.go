@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/service-dev/service/daemon/internal/profiles"
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/daemon/internal/statefile"
 	"github.com/service-dev/service/glasses"
@@ -36,9 +37,15 @@ type Sessions interface {
 	RenewSecrets() error
 	// OpensAssistant reports whether token gives access to a session's assistant.
 	OpensAssistant(token string) bool
-	AskAssistant(ctx context.Context, token string, body []byte) (session.AssistantReply, error)
-	// Converse begins a realtime conversation with that assistant. It returns a *assistantscript.Failure on failure.
-	Converse(token string, rate int, peer host.Receiver) (*session.Conversation, error)
+	// AskAssistant and Converse use that assistant: for one answer, or for a realtime conversation. user is the secret of
+	// the user to remember, or empty. They return a *assistantscript.Failure on failure.
+	AskAssistant(ctx context.Context, token, user string, body []byte) (session.AssistantReply, error)
+	Converse(token, user string, rate int, peer host.Receiver) (*session.Conversation, error)
+	// Memory, SetMemory and EraseMemory read, replace and delete what is known about a user. They return a
+	// *assistantscript.Failure on failure.
+	Memory(token, user string) (profiles.Profile, error)
+	SetMemory(token, user, text string) (profiles.Profile, error)
+	EraseMemory(token, user string) error
 }
 
 // Options configures a Server. Dir and Log are required; the durations and sizes have defaults, which tests shorten.

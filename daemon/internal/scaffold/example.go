@@ -57,6 +57,8 @@ func ExampleTopics() []ExampleTopic {
 			[]string{guide.Display, guide.Transcription, guide.Speech, guide.Input, guide.Assistant}},
 		{"conversation", "A voice assistant with two tools, which the wearer can interrupt; tests use a script.",
 			[]string{guide.Display, guide.Input, guide.Assistant}},
+		{"memory", "An assistant that remembers the wearer, who is asked first; tests use a script.",
+			[]string{guide.Display, guide.Input, guide.Transcription, guide.Assistant}},
 	}
 }
 

@@ -28,6 +28,10 @@ func (*pageOnly) SetAssistantScript(context.Context, backend.Target, string, *as
 	return nil
 }
 
+func (*pageOnly) UsePrivateMemory(string, string) error { return nil }
+
+func (*pageOnly) WearerMemory(string) (string, error) { return "", nil }
+
 func (s *showing) Look(context.Context, backend.Target, string) (session.Display, error) {
 	return s.display, nil
 }

@@ -45,6 +45,11 @@ func stepName(s *scenario.Step) string {
 		if len(s.ExpectNothingClipped.Models) > 0 {
 			act += " on " + strings.Join(s.ExpectNothingClipped.Models, ", ")
 		}
+	case "expectMemory":
+		act += " " + quoted(strings.Join(s.ExpectMemory.Text, " / "))
+		if s.ExpectMemory.Empty {
+			act = "expectMemory empty"
+		}
 	case "picture":
 		act += " " + *s.Picture
 	}
@@ -219,6 +224,28 @@ func (x *run) expectNothingClipped(ctx context.Context, i int, e *scenario.Expec
 	return x.untilDisplay(ctx, i, e.WithinMs, func(d session.Display) []string {
 		return session.Misfits(d.View.Tree, d.On(e.DeviceModels()))
 	})
+}
+
+// memoryPoll is how often, in real time, the profile is read.
+const memoryPoll = 50 * time.Millisecond
+
+// expectMemory waits until the assistant remembers the expected content.
+func (x *run) expectMemory(ctx context.Context, e *scenario.ExpectMemory) error {
+	profile := ""
+	isMet := func() (bool, time.Duration, error) {
+		var err error
+		profile, err = x.r.sessions.WearerMemory(x.req.SessionID)
+		isMissing := func(text string) bool { return !strings.Contains(profile, text) }
+		return !slices.ContainsFunc(e.Text, isMissing) && (!e.Empty || profile == ""), memoryPoll, err
+	}
+	found, err := x.until(ctx, scenario.Within(e.WithinMs), isMet)
+	switch {
+	case err != nil || found:
+		return err
+	case profile == "":
+		return unmet("nothing is remembered")
+	}
+	return unmet("the profile is %s", quoted(profile))
 }
 
 // untilDisplay waits until the display meets every expectation. On failure it stores a picture.

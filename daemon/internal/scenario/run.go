@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -72,6 +73,9 @@ func (x *run) begin(ctx context.Context) error {
 		return err
 	}
 	x.virtual = s.Clock == backend.ClockVirtual
+	if err := x.setMemory(); err != nil {
+		return err
+	}
 	if err := x.setScript(ctx); err != nil {
 		return err
 	}
@@ -91,6 +95,16 @@ func (x *run) begin(ctx context.Context) error {
 	x.model = s.DeviceModel
 	x.now = s.NowMs
 	return x.findApp(ctx, s.Apps > 0)
+}
+
+// setMemory sets the scenario's profile, before an app receives the address of the assistant. Browser sessions have none
+// of their own, so they cannot run scenarios that depend on it.
+func (x *run) setMemory() error {
+	needs := x.s.Memory != "" || slices.ContainsFunc(x.s.Steps, func(s scenario.Step) bool { return s.ExpectMemory != nil })
+	if !needs && !session.IsLocal(x.req.SessionID) {
+		return nil
+	}
+	return x.r.sessions.UsePrivateMemory(x.req.SessionID, x.s.Memory)
 }
 
 // setScript sets the scenario's script, if any, for the session's assistant.
@@ -236,6 +250,8 @@ func (x *run) step(ctx context.Context, i int, s *scenario.Step) error {
 		return x.expectDisplay(ctx, i, s.ExpectDisplay)
 	case "expectNothingClipped":
 		return x.expectNothingClipped(ctx, i, s.ExpectNothingClipped)
+	case "expectMemory":
+		return x.expectMemory(ctx, s.ExpectMemory)
 	default:
 		d, err := x.display(ctx)
 		if err != nil {

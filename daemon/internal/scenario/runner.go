@@ -34,6 +34,10 @@ type Sessions interface {
 	AssistantScript(id string) *assistantscript.Script
 	// SetAssistantScript sets the script of a session's assistant. It returns a *problem.Error on failure.
 	SetAssistantScript(ctx context.Context, target backend.Target, id string, script *assistantscript.Script) error
+	// UsePrivateMemory gives a local session a profile of its own. WearerMemory returns the profile that the apps of a
+	// local session use. They return a *problem.Error on failure.
+	UsePrivateMemory(id, profile string) error
+	WearerMemory(id string) (string, error)
 }
 
 // Runner runs and records scenarios. It is safe for concurrent use on different sessions.

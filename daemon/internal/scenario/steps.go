@@ -25,6 +25,9 @@ type StepsRequest struct {
 	DeviceModel string
 	// Assistant is the script for the app's assistant from now on; nil keeps the current script.
 	Assistant *scenario.Assistant
+	// Memory is what the assistant remembers about the wearer from now on, apart from other sessions; nil keeps the current
+	// memory.
+	Memory *string
 	// Dir is the absolute directory to which paths in the steps are relative.
 	Dir string
 	// Artifacts is the absolute path of a directory for pictures. If it is empty, pictures are not stored.
@@ -65,7 +68,7 @@ func (r *Runner) RunSteps(ctx context.Context, req StepsRequest) (StepsReport, e
 		used: map[int64]bool{}, stopAtFailure: true, keepPNG: true}
 	x.report = Report{Verdict: Pass, Steps: []StepReport{}, Pictures: []Picture{}}
 	x.drawing.SetLimit(maxDrawing)
-	report, err := x.onOpenSession(ctx, req.Since, req.Limit)
+	report, err := x.onOpenSession(ctx, req.Since, req.Limit, req.Memory)
 	_ = x.drawing.Wait() // drawing never returns an error
 	if err != nil {
 		return StepsReport{}, err
@@ -78,7 +81,9 @@ func (r *Runner) RunSteps(ctx context.Context, req StepsRequest) (StepsReport, e
 // wrapUp is the maximum time for reading the log and the display after the limit.
 const wrapUp = 5 * time.Second
 
-func (x *run) onOpenSession(ctx context.Context, since int64, limit time.Duration) (StepsReport, error) {
+func (x *run) onOpenSession(
+	ctx context.Context, since int64, limit time.Duration, memory *string,
+) (StepsReport, error) {
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if limit > 0 {
 		limited, cancel = context.WithTimeout(ctx, limit)
@@ -86,6 +91,12 @@ func (x *run) onOpenSession(ctx context.Context, since int64, limit time.Duratio
 	defer cancel()
 	if err := makeArtifacts(ctx, x.req); err != nil {
 		return StepsReport{}, err
+	}
+	if memory != nil {
+		x.s.Memory = *memory
+		if err := x.setMemory(); err != nil {
+			return StepsReport{}, err
+		}
 	}
 	if err := x.setScript(ctx); err != nil {
 		return StepsReport{}, err

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/profiles"
 	"github.com/service-dev/service/daemon/internal/statefile"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/assistantscript"
@@ -144,8 +145,9 @@ type assistantCall struct {
 	app    *App // the attachment through which the app began the call
 	number int  // of the session's calls
 	answer *assistantscript.Answer
-	due    int64         // ms on the session's clock
-	isDue  chan struct{} // closed when the answer is due
+	due    int64                  // ms on the session's clock
+	isDue  chan struct{}          // closed when the answer is due
+	memory *profiles.Conversation // nil if the call does not remember
 }
 
 // isOf reports whether the app waits for the answer. This includes an app that lost its connection during the call,
@@ -169,8 +171,9 @@ var (
 )
 
 // AskAssistant returns the answer of a session's script to body, a chat request, once the answer is due on the
-// session's clock. token identifies the session. It returns a *assistantscript.Failure, or ctx's error.
-func (m *Manager) AskAssistant(ctx context.Context, token string, body []byte) (AssistantReply, error) {
+// session's clock. token identifies the session. user is the secret of the user to whose profile the answer's line is
+// added; if it is empty, the call does not remember. It returns a *assistantscript.Failure, or ctx's error.
+func (m *Manager) AskAssistant(ctx context.Context, token, user string, body []byte) (AssistantReply, error) {
 	app, ok := m.local.tokens.find(token, m.opts.Now())
 	if !ok {
 		return AssistantReply{}, ErrGatewayToken
@@ -178,15 +181,20 @@ func (m *Manager) AskAssistant(ctx context.Context, token string, body []byte) (
 	var err error
 	reply := AssistantReply{}
 	if reply.Request, err = assistantscript.ParseRequest(body); err == nil {
-		reply, err = app.session.askAssistant(ctx, app, reply)
+		reply, err = app.session.askAssistant(ctx, app, user, reply)
 	}
 	return reply, err
 }
 
-func (s *localSession) askAssistant(ctx context.Context, app *App, reply AssistantReply) (AssistantReply, error) {
-	c, err := s.beginCall(app, &reply)
+func (s *localSession) askAssistant(
+	ctx context.Context, app *App, user string, reply AssistantReply,
+) (AssistantReply, error) {
+	c, err := s.beginCall(app, user, &reply)
 	if err == nil {
 		err = s.waitDue(ctx, c)
+	}
+	if user != "" {
+		_ = s.owner.saveProfiles() // the answer is worth more than what it remembers
 	}
 	if err != nil {
 		return AssistantReply{}, err
@@ -199,7 +207,7 @@ func (s *localSession) askAssistant(ctx context.Context, app *App, reply Assista
 }
 
 // beginCall sets the answer and ID of a reply, and returns the pending call.
-func (s *localSession) beginCall(app *App, reply *AssistantReply) (*assistantCall, error) {
+func (s *localSession) beginCall(app *App, user string, reply *AssistantReply) (*assistantCall, error) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	switch {
@@ -209,8 +217,12 @@ func (s *localSession) beginCall(app *App, reply *AssistantReply) (*assistantCal
 		return nil, errManyCalls
 	}
 	s.asked++
+	memory := s.beginMemory(user)
+	if memory != nil {
+		reply.Request.Memory = memory.Profile
+	}
 	reply.Answer, reply.ID = s.script.Answer(reply.Request), fmt.Sprintf("chatcmpl-%d", s.asked)
-	c := &assistantCall{app: app, number: s.asked, answer: &reply.Answer, isDue: make(chan struct{}),
+	c := &assistantCall{app: app, number: s.asked, answer: &reply.Answer, isDue: make(chan struct{}), memory: memory,
 		due: s.state.nowMs() + reply.Delay.Milliseconds()}
 	s.calls[c] = true
 	if reply.Delay == 0 {
@@ -240,6 +252,7 @@ func (s *localSession) waitDue(ctx context.Context, c *assistantCall) error {
 	}
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
+	c.memory.End()
 	delete(s.calls, c)
 	if err := ctx.Err(); err != nil {
 		return err
@@ -253,6 +266,7 @@ func (s *localSession) deliver(c *assistantCall) {
 		return
 	}
 	delete(s.calls, c)
+	c.memory.End(c.answer.Remember)
 	if f := c.answer.Failure; f != nil {
 		s.logService(glasses.RowAssistantFailed, f.Row())
 	}

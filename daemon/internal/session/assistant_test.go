@@ -71,7 +71,7 @@ func TestAssistant_CallsOfToolsAreInTheLog(t *testing.T) {
 	o, a, _, g := scripted(t, m, backend.ClockVirtual)
 	defer a.Leave()
 	for _, text := range []string{"buy milk", "long"} {
-		if reply, err := m.AskAssistant(t.Context(), g.Token, chat(text)); err != nil || len(reply.Calls) != 1 {
+		if reply, err := m.AskAssistant(t.Context(), g.Token, "", chat(text)); err != nil || len(reply.Calls) != 1 {
 			t.Fatalf("%+v %v", reply, err)
 		}
 	}
@@ -93,7 +93,7 @@ func TestAssistant_DelayPassesOnTheSessionsClock(t *testing.T) {
 	p.calls.Store(1)
 	answered := make(chan AssistantReply, 1)
 	go func() {
-		reply, err := m.AskAssistant(context.Background(), g.Token, chat("slow"))
+		reply, err := m.AskAssistant(context.Background(), g.Token, "", chat("slow"))
 		if err != nil {
 			t.Error(err)
 		}
@@ -126,7 +126,7 @@ func TestAssistant_CallOutlivesADroppedApp(t *testing.T) {
 	p.calls.Store(1)
 	answered := make(chan error, 1)
 	go func() {
-		_, err := m.AskAssistant(context.Background(), g.Token, chat("slow"))
+		_, err := m.AskAssistant(context.Background(), g.Token, "", chat("slow"))
 		answered <- err
 	}()
 	for m.local.find(o.SessionID).waitingCalls(a) == 0 {
@@ -198,7 +198,7 @@ func TestAssistant_TimeWaitsForACallOnItsWay(t *testing.T) {
 	if s, err := m.Get(t.Context(), backend.Target{}, o.SessionID); err != nil || s.NowMs != 0 {
 		t.Errorf("the clock is at %d (error %v), want 0", s.NowMs, err)
 	}
-	if _, err := m.AskAssistant(t.Context(), g.Token, chat("milk")); err != nil {
+	if _, err := m.AskAssistant(t.Context(), g.Token, "", chat("milk")); err != nil {
 		t.Error(err)
 	}
 	p.calls.Store(0)
@@ -235,7 +235,7 @@ func TestAssistant_ScriptMayComeLaterAndStays(t *testing.T) {
 	if err := json.Unmarshal(f.Payload, &g); err != nil {
 		t.Fatal(err)
 	}
-	if reply, err := m.AskAssistant(t.Context(), g.Token, chat("hello")); err != nil || reply.Text != "Hi" {
+	if reply, err := m.AskAssistant(t.Context(), g.Token, "", chat("hello")); err != nil || reply.Text != "Hi" {
 		t.Errorf("%+v %v", reply, err)
 	}
 	a.Leave()
@@ -246,10 +246,10 @@ func TestAssistant_ScriptMayComeLaterAndStays(t *testing.T) {
 	if w.Gateway == nil {
 		t.Fatal("the script was lost in a restart")
 	}
-	if _, err := m.AskAssistant(t.Context(), g.Token, chat("hello")); failure(err) != "invalid_key" {
+	if _, err := m.AskAssistant(t.Context(), g.Token, "", chat("hello")); failure(err) != "invalid_key" {
 		t.Errorf("a token of the previous daemon: %v, want invalid_key", err)
 	}
-	if reply, err := m.AskAssistant(t.Context(), w.Gateway.Token, chat("hello")); err != nil || reply.Text != "Hi" {
+	if reply, err := m.AskAssistant(t.Context(), w.Gateway.Token, "", chat("hello")); err != nil || reply.Text != "Hi" {
 		t.Errorf("%+v %v", reply, err)
 	}
 	a.Leave()
@@ -278,7 +278,7 @@ func TestGatewayToken_IsRenewedAndEnds(t *testing.T) {
 	if m.OpensAssistant(first.Token) || !m.OpensAssistant(second.Token) || m.OpensAssistant("") {
 		t.Error("want the first token expired and the second one valid")
 	}
-	if _, err := m.AskAssistant(t.Context(), first.Token, chat("milk")); failure(err) != "invalid_key" {
+	if _, err := m.AskAssistant(t.Context(), first.Token, "", chat("milk")); failure(err) != "invalid_key" {
 		t.Errorf("%v", err)
 	}
 	a.Leave()
@@ -289,7 +289,7 @@ func TestAssistant_EndOfTheSessionCutsCalls(t *testing.T) {
 	o, a, _, g := scripted(t, m, backend.ClockVirtual)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := m.AskAssistant(context.Background(), g.Token, chat("slow"))
+		_, err := m.AskAssistant(context.Background(), g.Token, "", chat("slow"))
 		ended <- err
 	}()
 	for m.local.find(o.SessionID).waitingCalls(a) == 0 {
@@ -314,8 +314,8 @@ func TestGatewayToken_IsWrittenNowhere(t *testing.T) {
 		Log: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	stop := serve(t, m)
 	o, a, _, g := scripted(t, m, backend.ClockVirtual)
-	_, _ = m.AskAssistant(t.Context(), g.Token, []byte("{"))
-	_, _ = m.AskAssistant(t.Context(), g.Token+"x", chat("milk"))
+	_, _ = m.AskAssistant(t.Context(), g.Token, "", []byte("{"))
+	_, _ = m.AskAssistant(t.Context(), g.Token+"x", "", chat("milk"))
 	_ = rowsOf(t, m, o.SessionID)
 	a.Leave()
 	stop()
@@ -368,7 +368,7 @@ func TestAssistant_ConversationsTakeTurnsInOrder(t *testing.T) {
 		var list []string
 		var open []*Conversation
 		for _, name := range []string{"first", "second"} {
-			c, err := m.Converse(g.Token, 16000, listed{name: name, list: &list})
+			c, err := m.Converse(g.Token, "", 16000, listed{name: name, list: &list})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/service-dev/service/daemon/internal/profiles"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/assistantscript"
 	"github.com/service-dev/service/glasses/host"
@@ -23,16 +24,19 @@ type Conversation struct {
 
 	// The session's Mu guards the following fields.
 	script  *assistantscript.Conversation
-	timer   *time.Timer // in real time; set once the script has waited for something
-	changed bool        // an event has been sent since noteSent
+	memory  *profiles.Conversation // nil if the conversation does not remember
+	timer   *time.Timer            // in real time; set once the script has waited for something
+	changed bool                   // an event has been sent since noteSent
 }
 
 var errManyConversations = &assistantscript.Failure{Status: http.StatusTooManyRequests, Type: "rate_limit_error",
 	Code: problem.CodeTooManyCalls, Message: "the session has two conversations: end one first", RetryAfter: 1}
 
 // Converse begins a conversation at a sample rate of rate Hz. token identifies the session, and peer receives the
-// events. It returns a *assistantscript.Failure on failure. The caller must call Leave when the peer has disconnected.
-func (m *Manager) Converse(token string, rate int, peer host.Receiver) (*Conversation, error) {
+// events. user is the secret of the user to whose profile the conversation adds lines at its end; if it is empty, the
+// conversation does not remember. It returns a *assistantscript.Failure on failure. The caller must call Leave when the
+// peer has disconnected.
+func (m *Manager) Converse(token, user string, rate int, peer host.Receiver) (*Conversation, error) {
 	app, ok := m.local.tokens.find(token, m.opts.Now())
 	if !ok {
 		return nil, ErrGatewayToken
@@ -46,10 +50,14 @@ func (m *Manager) Converse(token string, rate int, peer host.Receiver) (*Convers
 	case len(s.conversations) >= maxConversations:
 		return nil, errManyConversations
 	}
-	c := &Conversation{session: s, app: app, peer: peer}
+	c := &Conversation{session: s, app: app, peer: peer, memory: s.beginMemory(user)}
+	profile := ""
+	if c.memory != nil {
+		profile = c.memory.Profile
+	}
 	s.conversations = append(s.conversations, c)
 	c.script = assistantscript.NewConversation(assistantscript.ConversationOptions{Script: s.script, Rate: rate,
-		Log: s.logService,
+		Memory: profile, Log: s.logService,
 		Send: func(event []byte) {
 			c.changed = true
 			peer.SendText(event)
@@ -74,8 +82,11 @@ func (c *Conversation) Receive(event []byte) {
 func (c *Conversation) Leave(reason string) {
 	s := c.session
 	s.Mu.Lock()
-	defer s.Mu.Unlock()
 	s.endConversation(c, reason)
+	s.Mu.Unlock()
+	if c.memory != nil {
+		_ = s.owner.saveProfiles() // the caller can do nothing about it
+	}
 }
 
 // endConversation ends a conversation. The caller holds Mu.
@@ -87,6 +98,7 @@ func (s *localSession) endConversation(c *Conversation, reason string) {
 	if c.timer != nil {
 		c.timer.Stop()
 	}
+	c.memory.End(c.script.Remembered()...)
 	s.logService(glasses.RowAssistantEnded, glasses.AssistantEnded{Reason: reason})
 }
 

@@ -31,7 +31,7 @@ func (m *Manager) StartLocal(ctx context.Context, who caller.Caller, req LocalRe
 	if err != nil {
 		return Opened{}, err
 	}
-	script, err := ReadScript(ctx, who, req.AssistantScript)
+	script, memory, err := ReadScript(ctx, who, req.AssistantScript)
 	if err != nil {
 		return Opened{}, err
 	}
@@ -49,6 +49,7 @@ func (m *Manager) StartLocal(ctx context.Context, who caller.Caller, req LocalRe
 	}
 	var opened Opened
 	if err = s.copyFixtures(ctx, clientio.FilesOf(who), want.FixturesDir); err == nil && script != nil {
+		s.setMemory(memory) // before an app receives the address of the assistant
 		err = s.setScript(script)
 	}
 	if err == nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/profiles"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/assistantscript"
 	"github.com/service-dev/service/glasses/broker"
@@ -57,6 +58,9 @@ type localSession struct {
 	script *assistantscript.Script
 	calls  map[*assistantCall]bool // assistant calls whose answers are not due yet
 	asked  int                     // number of calls so far
+
+	memory     *profiles.Store // the session's own profile; nil if it uses the stored profiles
+	memoryUser string          // secret of the user whose profile apps used last
 
 	conversations []*Conversation // realtime conversations of apps, in the order in which they began
 
@@ -204,6 +208,7 @@ func (s *localSession) stop(code int, reason string) {
 	s.endConversations(code, reason)
 	isLive, end := s.isLive, s.end
 	s.Mu.Unlock()
+	_ = s.owner.saveProfiles()
 	apps := s.Apps.All()
 	s.Apps.End(websocket.Status(code), reason)
 	if !isLive {

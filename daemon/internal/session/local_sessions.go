@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/profiles"
 	"github.com/service-dev/service/daemon/internal/ratelog"
 	"github.com/service-dev/service/daemon/internal/statefile"
 	"github.com/service-dev/service/glasses"
@@ -50,6 +51,7 @@ type localSessions struct {
 	attached   atomic.Int64 // number of attached apps
 	endpoints  Endpoints
 	tokens     gatewayTokens
+	profiles   *profiles.Store
 	pairs      Pairs // nil if real glasses are not remembered
 
 	mu       sync.Mutex // taken before stateFile.mu, never together with localSession.Mu

@@ -14,35 +14,37 @@ import (
 )
 
 // ReadScript reads an assistant script through the client's process. path is the path of a script, or of a scenario
-// that contains one. A relative path starts at the caller's directory. If path is empty, ReadScript returns no script.
-// It returns a *problem.Error on failure.
-func ReadScript(ctx context.Context, who caller.Caller, path string) (*assistantscript.Script, error) {
+// that contains one; memory is then the scenario's profile of the wearer, otherwise nil. A relative path starts at the
+// caller's directory. If path is empty, ReadScript returns no script. It returns a *problem.Error on failure.
+func ReadScript(
+	ctx context.Context, who caller.Caller, path string,
+) (script *assistantscript.Script, memory *string, err error) {
 	if path == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
 	files := clientio.FilesOf(who)
 	data, full, err := readBeside(ctx, files, who.Cwd, path)
 	if err != nil {
-		return nil, scriptProblem(path, err)
+		return nil, nil, scriptProblem(path, err)
 	}
 	var probe struct {
 		Scenario json.RawMessage `json:"scenario"`
 	}
 	if json.Unmarshal(data, &probe) != nil || probe.Scenario == nil {
-		script, err := assistantscript.Parse(data)
-		if err != nil {
-			return nil, scriptProblem(path, err)
+		if script, err = assistantscript.Parse(data); err != nil {
+			return nil, nil, scriptProblem(path, err)
 		}
-		return script, nil
+		return script, nil, nil
 	}
 	s, err := scenario.Parse(data)
 	if err == nil && s.Assistant == nil {
 		err = errors.New("the scenario has no field assistant")
 	}
 	if err != nil {
-		return nil, scriptProblem(path, err)
+		return nil, nil, scriptProblem(path, err)
 	}
-	return ScriptOf(ctx, files, filepath.Dir(full), s.Assistant)
+	script, err = ScriptOf(ctx, files, filepath.Dir(full), s.Assistant)
+	return script, &s.Memory, err
 }
 
 // ScriptOf returns the script of a scenario in the directory dir, or nil if the scenario has none. It returns a

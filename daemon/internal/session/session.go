@@ -21,6 +21,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/profiles"
 	"github.com/service-dev/service/daemon/internal/ratelog"
 	"github.com/service-dev/service/daemon/internal/statefile"
 	"github.com/service-dev/service/glasses/assistantscript"
@@ -109,6 +110,7 @@ func New(opts Options) *Manager {
 	local := &localSessions{
 		root: root, transports: opts.Transports, refused: opts.LocalRefused, now: opts.Now, log: opts.Log, often: often,
 		open: map[string]*localSession{}, endpoints: opts.Endpoints, pairs: opts.Pairs,
+		profiles: profiles.New(opts.StateDir, opts.Now, opts.Log),
 	}
 	local.life, local.end = context.WithCancel(context.Background())
 	return &Manager{
@@ -167,7 +169,7 @@ func (m *Manager) Open(ctx context.Context, target backend.Target, who caller.Ca
 	project, err := m.accountProject(ctx, target, req.Project, who)
 	var script *assistantscript.Script
 	if err == nil {
-		script, err = ReadScript(ctx, who, req.AssistantScript)
+		script, _, err = ReadScript(ctx, who, req.AssistantScript)
 	}
 	if err != nil {
 		return Opened{}, err

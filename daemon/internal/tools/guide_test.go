@@ -237,7 +237,7 @@ func TestTexts_NameOnlyWhatExists(t *testing.T) {
 			checkNext(t, list, name, result)
 		}
 	}
-	fieldsNamedSo := []string{"startedAt", "setAt", "setBy", "waitMs", "closePrevious", "expectNothingClipped"}
+	fieldsNamedSo := []string{"startedAt", "setAt", "setBy", "waitMs", "closePrevious", "expectNothingClipped", "expectMemory"}
 	for _, page := range docs.Pages() {
 		// Some of the tools named by pages are announced for a later version.
 		for _, word := range append(toolLike.FindAllString(page.Markdown, -1),

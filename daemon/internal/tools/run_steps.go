@@ -101,6 +101,7 @@ func (t runSteps) requestOf(ctx context.Context, c call, args runStepsArgs) (sce
 	}
 	s, err := scenario.Load(ctx, req.Files, file)
 	req.Steps, req.DeviceModel, req.Assistant, req.Dir = s.Steps, s.DeviceModel, s.Assistant, filepath.Dir(file)
+	req.Memory = &s.Memory
 	return req, err
 }
 

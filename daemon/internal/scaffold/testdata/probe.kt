@@ -59,6 +59,12 @@ fun handle(glasses: Glasses, event: Event) {
             val messages = glasses.ask("Hello").messages
             tell(glasses, glasses.ask(messages + mapOf("role" to "user", "content" to "Bye")))
         }
+        "remember" -> tell(glasses, glasses.ask("Hello", remember = true))
+        "memory" -> glasses.log("com.example.memory", mapOf("text" to glasses.memory()))
+        "forget" -> {
+            glasses.forget()
+            glasses.log("com.example.forgotten", emptyMap())
+        }
         "talk" -> {
             glasses.on("battery") { glasses.stopConversing() }
             try {

@@ -29,6 +29,13 @@ def handle(glasses, event):
     elif target == "converse":
         first = glasses.ask("Hello")
         tell(glasses, glasses.ask(first.messages + [{"role": "user", "content": "Bye"}]))
+    elif target == "remember":
+        tell(glasses, glasses.ask("Hello", remember=True))
+    elif target == "memory":
+        glasses.log("com.example.memory", {"text": glasses.memory()})
+    elif target == "forget":
+        glasses.forget()
+        glasses.log("com.example.forgotten", {})
     elif target == "photo":
         photo = glasses.photo(640)
         glasses.log("com.example.photo", {"bytes": len(photo.data), "first": photo.data[0], "width": photo.width})

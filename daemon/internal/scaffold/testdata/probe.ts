@@ -77,6 +77,16 @@ try {
           tell(glasses, await glasses.ask([...messages, { role: "user", content: "Bye" }]));
           break;
         }
+        case "remember":
+          tell(glasses, await glasses.ask("Hello", { remember: true }));
+          break;
+        case "memory":
+          glasses.log("com.example.memory", { text: await glasses.memory() });
+          break;
+        case "forget":
+          await glasses.forget();
+          glasses.log("com.example.forgotten", {});
+          break;
         case "talk": {
           glasses.on("battery", () => glasses.stopConversing());
           const { reason, mode } = await glasses.converse({

@@ -5,6 +5,9 @@ import java.io.ByteArrayOutputStream
 //: end
 import java.io.Closeable
 import java.io.DataInputStream
+//: if assistant
+import java.io.File
+//: end
 import java.io.IOException
 //: if assistant
 import java.io.InputStream
@@ -62,6 +65,12 @@ class Media(val data: ByteArray, described: Map<String, Any?>) {
  * the one setting, SERVICE_GLASSES_TRANSPORT: simulator or device; by default simulator in a development build and
  * device in a release build. url and secret come from SERVICE_GLASSES_URL and the file SERVICE_GLASSES_SECRET_FILE, or,
  * on a phone, from the developer's own debug settings.
+ //: if assistant
+ *
+ * user is the secret of the user whom remember, memory and forget are about: 32 random lower-case hexadecimal digits,
+ * such as one for each person who signs in. By default the module makes one and stores it on this computer. An Android
+ * app makes and stores its own.
+ //: end
  */
 class Settings(
     val name: String,
@@ -69,6 +78,9 @@ class Settings(
     val release: Boolean,
     val transport: String? = null,
     val url: String? = null,
+    //: if assistant
+    val user: String? = null,
+    //: end
     val secret: String? = null
 )
 

@@ -23,7 +23,7 @@ private class Timer(val task: () -> Unit, var left: Long, val period: Long) {
  * thread whenever the app waits: in next() and run(), and during sleep() and every other command, which then returns
  * after them and throws what they throw. While a handler or timer runs, it is not called again.
  */
-class Glasses internal constructor(settings: Settings) : Closeable {
+class Glasses internal constructor(private val settings: Settings) : Closeable {
     /** The glasses as the service describes them: panel, inputs, camera, ... */
     var device: Map<String, Any?> = emptyMap()
         private set
@@ -144,10 +144,10 @@ class Glasses internal constructor(settings: Settings) : Closeable {
     //: if assistant
     /** Asks the model of the session's AI gateway a question, see the other ask. */
     fun ask(
-        question: String, system: String? = null, tools: List<AssistantTool> = emptyList(),
+        question: String, system: String? = null, tools: List<AssistantTool> = emptyList(), remember: Boolean = false,
         onText: (String) -> Unit = {}
     ): AssistantAnswer =
-        ask(listOf(mapOf("role" to "user", "content" to question)), system, tools, onText)
+        ask(listOf(mapOf("role" to "user", "content" to question)), system, tools, remember, onText)
 
     /**
      * Asks the model of the session's AI gateway for the next message of a conversation, which is a list like
@@ -156,19 +156,23 @@ class Glasses internal constructor(settings: Settings) : Closeable {
      * still while the gateway works; handlers and timers still run. Errors have fixHint, and retryAfterMs if
      * waiting helps: no_gateway, cancelled, gateway_unreachable, gateway_timeout, answer_broken, bad_answer,
      * too_many_rounds, and the gateway's codes: no_credit, credit_reserved, credit_locked, cap_reached,
-     * request_too_large, model_not_found, not_configured, provider_busy, ...
+     * request_too_large, model_not_found, not_configured, provider_busy, ... remember states that the wearer agreed
+     * that the service remembers what is said; the model then knows it later.
      */
     fun ask(
         conversation: List<Map<String, Any?>>, system: String? = null, tools: List<AssistantTool> = emptyList(),
-        onText: (String) -> Unit = {}
+        remember: Boolean = false, onText: (String) -> Unit = {}
     ): AssistantAnswer {
         val messages = ArrayList(conversation)
         val before = if (system == null) emptyList() else listOf(mapOf("role" to "system", "content" to system))
         val request = linkedMapOf<String, Any?>("model" to "assistant", "stream" to true)
         if (tools.isNotEmpty()) request["tools"] = tools.map { it.described() }
+        var headers = "Content-Type: application/json\r\nAccept: text/event-stream\r\n"
+        if (remember) headers += remembering(user())
         val began = stops
         for (round in 0 until MAX_ROUNDS) {
-            val message = reply(Json.write("the conversation", request + ("messages" to before + messages)).toByteArray(), began, onText)
+            val body = Json.write("the conversation", request + ("messages" to before + messages)).toByteArray()
+            val message = callGateway(AssistantRequest("POST", "/chat/completions", headers, body), began, onText)
             messages.add(message)
             val toolCalls = message["tool_calls"] as? List<*>
                 ?: return AssistantAnswer(message["content"].toString(), messages)
@@ -179,6 +183,19 @@ class Glasses internal constructor(settings: Settings) : Closeable {
         }
         throw assistantError("too_many_rounds", "the model still calls tools after $MAX_ROUNDS answers")
     }
+
+    private fun user() = userOf(settings.name, settings.user)
+
+    /** Returns what the service remembers about the user; "" if that is nothing. */
+    fun memory(): String = profile("GET")["profile"] as? String ?: ""
+
+    /** Deletes what the service remembers about the user. */
+    fun forget() {
+        profile("DELETE")
+    }
+
+    private fun profile(method: String) =
+        callGateway(AssistantRequest(method, "/memory", "X-Service-User: ${user()}\r\n", null), null) {}
 
     /** Ends every ask in progress, e.g. from a handler: it throws the code cancelled. */
     fun stopAsking() {
@@ -191,16 +208,17 @@ class Glasses internal constructor(settings: Settings) : Closeable {
      * said, onSaid the text of the answer so far, onError why an answer failed. Without a realtime model it uses
      * transcripts, ask and say instead. Use neither startAudio nor startTranscription meanwhile. It continues by itself
      * after a lost connection, a phone call or folded glasses, but after a lost connection the model has forgotten what
-     * was said. Errors: those of ask.
+     * was said. remember and errors: as for ask.
      */
     fun converse(
-        instructions: String = "", tools: List<AssistantTool> = emptyList(), onHeard: (String) -> Unit = {},
-        onSaid: (String) -> Unit = {},
+        instructions: String = "", tools: List<AssistantTool> = emptyList(), remember: Boolean = false,
+        onHeard: (String) -> Unit = {}, onSaid: (String) -> Unit = {},
         onError: (GlassesError) -> Unit = { System.err.println("no answer (${it.code}): ${it.message} ${it.fixHint}") }
     ): ConversationEnd {
         if (conversation != null) throw assistantError("busy", "a conversation is running already")
         try {
-            return Conversation(conversationHost(), instructions, tools, onHeard, onSaid, onError)
+            val user = if (remember) user() else ""
+            return Conversation(conversationHost(), instructions, tools, user, onHeard, onSaid, onError)
                 .also { conversation = it }.run()
         } finally {
             conversation = null
@@ -233,34 +251,34 @@ class Glasses internal constructor(settings: Settings) : Closeable {
         override fun use(call: Map<String, Any?>, tools: List<AssistantTool>) = this@Glasses.use(call, tools)
     }
 
-    private fun checkStop(began: Int) {
-        if (stops != began) throw assistantError("cancelled", "the app stopped asking")
+    private fun checkStop(began: Int?) {
+        if (began != null && stops != began) throw assistantError("cancelled", "the app stopped asking")
     }
 
-    /** The model's next message. A token that expires during the call is replaced once. */
-    private fun reply(body: ByteArray, began: Int, onText: (String) -> Unit): Map<String, Any?> {
+    /** The answer to a request: the model's message, or an object. A token that expires meanwhile is replaced once. */
+    private fun callGateway(request: AssistantRequest, began: Int?, onText: (String) -> Unit): Map<String, Any?> {
         val to = gateway
         try {
-            return exchange(to, body, began, onText)
+            return exchange(to, request, began, onText)
         } catch (e: GlassesError) {
             if (e.code != "invalid_key" || gateway == to) throw e
         }
-        return exchange(gateway, body, began, onText)
+        return exchange(gateway, request, began, onText)
     }
 
     private fun exchange(
-        to: Map<String, Any?>, body: ByteArray, began: Int, onText: (String) -> Unit
+        to: Map<String, Any?>, request: AssistantRequest, began: Int?, onText: (String) -> Unit
     ): Map<String, Any?> {
         if (to.isEmpty()) throw assistantError("no_gateway", "this session has no AI gateway")
         calls++
         // A virtual clock does not measure how long the gateway takes.
         val quiet = if (initialState["clock"] == "virtual") 0 else ASSISTANT_QUIET_MS
-        val call = AssistantCall(to, body, quiet, { calls-- }) { call, part ->
+        val call = AssistantCall(to, request, quiet, { calls-- }) { call, part ->
             inbox.put(Frame("", "", 0, 0, mapOf("call" to call, "part" to part), null))
         }
         try {
             while (true) {
-                until { call.parts.isNotEmpty() || stops != began }
+                until { call.parts.isNotEmpty() || began != null && stops != began }
                 checkStop(began)
                 when (val part = call.parts.remove()) {
                     is GlassesError -> throw part

@@ -15,6 +15,7 @@ private val fixHints = mapOf(
     "invalid_key" to "Attach to a session that is still open.",
     "model_not_found" to "Choose a textModel with setAssistantConfig.",
     "not_configured" to "Ask the backend's operator to set up a provider; until then use an assistantScript.",
+    "no_storage" to "Make the user's data directory writable, or pass Settings a user that the app stores itself.",
     "cancelled" to "Ask again when the wearer wants an answer.",
     "too_many_rounds" to "Make the tools' results say clearly that they are complete.",
     "bad_answer" to "Ask again; if that does not help, choose another textModel."
@@ -50,13 +51,19 @@ class AssistantTool(
  */
 class AssistantAnswer(val text: String, val messages: List<Map<String, Any?>>)
 
+/** A request to the AI gateway. Each of its headers ends in CRLF. */
+private class AssistantRequest(val method: String, val path: String, val headers: String, val body: ByteArray?)
+
+/** Headers of a request that remembers this user. */
+private fun remembering(user: String) = "X-Service-User: $user\r\nX-Service-Memory: wearer-agreed\r\n"
+
 /**
  * One request to the AI gateway. A thread sends it and reads the answer, and the app's thread takes its parts: the text
  * so far, and last the whole message or a GlassesError.
  */
 private class AssistantCall(
     private val gateway: Map<String, Any?>,
-    private val body: ByteArray,
+    private val request: AssistantRequest,
     private val quietMs: Int, // 0: for ever
     private var ended: () -> Unit,
     private val put: (AssistantCall, Any) -> Unit
@@ -128,9 +135,9 @@ private class AssistantCall(
                 socket = open
             }
             val output = open.getOutputStream()
-            output.write(("POST ${uri.rawPath}/chat/completions HTTP/1.1\r\nHost: ${uri.host}:${portOf(uri)}\r\n" +
-                "Authorization: Bearer ${gateway["token"]}\r\nContent-Type: application/json\r\n" +
-                "Accept: text/event-stream\r\n" +
+            val body = request.body ?: ByteArray(0)
+            output.write(("${request.method} ${uri.rawPath}${request.path} HTTP/1.1\r\n" +
+                "Host: ${uri.host}:${portOf(uri)}\r\nAuthorization: Bearer ${gateway["token"]}\r\n${request.headers}" +
                 "Content-Length: ${body.size}\r\nConnection: close\r\n\r\n").toByteArray() + body)
             output.flush()
             return answer(DataInputStream(open.getInputStream().buffered()))
@@ -149,8 +156,9 @@ private class AssistantCall(
         }
         val chunked = headers["transfer-encoding"]?.toLowerCase() == "chunked"
         val content = AssistantBody(input, chunked, if (chunked) 0 else headers["content-length"]?.toLongOrNull() ?: -1)
+        if (status == 204) return emptyMap()
         if (status != 200) throw refusal(status, headers["retry-after"] ?: "", content)
-        return read(content)
+        return if (request.body == null) parse(String(content.readBytes())) else read(content)
     }
 
     private fun refusal(status: Int, wait: String, content: AssistantBody): GlassesError {

@@ -57,6 +57,7 @@ private class Conversation(
     private val host: ConversationHost,
     private val instructions: String,
     private val tools: List<AssistantTool>,
+    private val user: String, // to remember, or ""
     private val onHeard: (String) -> Unit,
     private val onSaid: (String) -> Unit,
     private val onError: (GlassesError) -> Unit
@@ -210,7 +211,8 @@ private class Conversation(
         var code = 1006
         try {
             val uri = URI("$address/realtime?model=assistant&rate=$VOICE_RATE")
-            val open = WebSocket(uri, "Authorization: Bearer ${gateway["token"]}\r\n")
+            val more = if (user == "") "" else remembering(user)
+            val open = WebSocket(uri, "Authorization: Bearer ${gateway["token"]}\r\n$more")
             synchronized(lock) {
                 if (closed) return open.close()
                 reading = open
@@ -479,7 +481,7 @@ private class Conversation(
         if (number != transcripts || reason != "") return // the wearer has spoken again
         try {
             val asked = messages + mapOf("role" to "user", "content" to text)
-            val answer = glasses.ask(asked, if (instructions == "") null else instructions, tools, onSaid)
+            val answer = glasses.ask(asked, if (instructions == "") null else instructions, tools, user != "", onSaid)
             messages = answer.messages
             if (reason == "") attempt("speech.say", mapOf("text" to answer.text.take(2000)))
         } catch (e: GlassesError) {

@@ -4,6 +4,9 @@ _MAX_SEEN = 500  # ids of received events
 
 
 def connect(name: str, version: str = "", *, transport: Optional[str] = None, url: Optional[str] = None,
+            #: if assistant
+            user: Optional[str] = None,
+            #: end
             secret: Optional[str] = None, release: bool = False) -> "Glasses":
     """Attaches to the session as the app of this name and returns once it is welcomed.
 
@@ -11,12 +14,20 @@ def connect(name: str, version: str = "", *, transport: Optional[str] = None, ur
     development build and device in a release build (python -O, SERVICE_RELEASE=1, release=True). url and secret come
     from SERVICE_GLASSES_URL and the file SERVICE_GLASSES_SECRET_FILE. Errors: not_configured, simulator_refused,
     transport_unavailable, refused, not_connected.
+    #: if assistant
+
+    user is the secret of the user whom remember, memory and forget are about: 32 random lower-case hexadecimal digits,
+    such as one for each person who signs in. By default the module makes one and stores it on this computer.
+    #: end
     """
     to, key = _target(transport, url, secret, release)
     app = {"name": name}
     if version:
         app["version"] = version
     glasses = Glasses(to, key, app)
+    #: if assistant
+    glasses._user = functools.partial(_user_of, name, user)
+    #: end
     glasses._until(lambda: glasses.device is not None)
     return glasses
 
@@ -63,6 +74,7 @@ class Glasses:
         self._calls = 0  # to the AI gateway, in progress
         #: if assistant
         self._gateway = {}  # type: Dict[str, str]  # url and token of the AI gateway, if the session has one
+        self._user = functools.partial(_user_of, app["name"], None)
         self._stops = 0  # how often stop_asking was called
         self._conversation = None  # type: Optional[_Conversation]
         self._refusals = {}  # type: Dict[str, Callable[[str], Any]]  # by the id of a command that nobody waits for
@@ -166,7 +178,7 @@ class Glasses:
     #: end
     #: if assistant
     def ask(self, question: Any, *, system: Optional[str] = None, tools: Iterable["AssistantTool"] = (),
-            on_text: Optional[Callable[[str], Any]] = None) -> "AssistantAnswer":
+            remember: bool = False, on_text: Optional[Callable[[str], Any]] = None) -> "AssistantAnswer":
         """Asks the model of the session's AI gateway. question is a text, or a conversation, which is a list like
         AssistantAnswer.messages.
 
@@ -176,6 +188,8 @@ class Glasses:
         cancelled, gateway_unreachable, gateway_timeout, answer_broken, bad_answer, too_many_rounds, and those of the
         gateway: no_credit, credit_reserved, credit_locked, cap_reached, request_too_large, model_not_found,
         not_configured, provider_busy, ...
+
+        remember states that the wearer agreed that the service remembers what is said; the model then knows it later.
         """
         messages = [{"role": "user", "content": question}] if isinstance(question, str) else list(question)
         tools = list(tools)
@@ -183,9 +197,13 @@ class Glasses:
         if tools:
             request["tools"] = [tool._described() for tool in tools]
         before = [{"role": "system", "content": system}] if system else []
+        headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
+        if remember:
+            headers.update({"X-Service-User": self._user(), "X-Service-Memory": "wearer-agreed"})
         stops = self._stops
         for _ in range(_MAX_ROUNDS):
-            message = self._reply(dict(request, messages=before + messages), stops, on_text)
+            body = _json("the conversation", dict(request, messages=before + messages)).encode()
+            message = self._call_gateway(("POST", "/chat/completions", headers, body), stops, on_text)
             messages.append(message)
             if "tool_calls" not in message:
                 return AssistantAnswer(message["content"], messages)
@@ -194,11 +212,20 @@ class Glasses:
                 self._check_stop(stops)
         raise _assistant_error("too_many_rounds", "the model still calls tools after %d answers" % _MAX_ROUNDS)
 
+    def memory(self) -> str:
+        """Returns what the service remembers about the user; "" if that is nothing."""
+        profile = self._call_gateway(("GET", "/memory", {"X-Service-User": self._user()}, None), None, None)
+        return str(profile.get("profile") or "")
+
+    def forget(self) -> None:
+        """Deletes what the service remembers about the user."""
+        self._call_gateway(("DELETE", "/memory", {"X-Service-User": self._user()}, None), None, None)
+
     def stop_asking(self) -> None:
         """Ends every ask in progress, e.g. from a handler: it raises the code cancelled."""
         self._stops += 1
 
-    def converse(self, *, instructions: str = "", tools: Iterable["AssistantTool"] = (),
+    def converse(self, *, instructions: str = "", tools: Iterable["AssistantTool"] = (), remember: bool = False,
                  on_heard: Optional[Callable[[str], Any]] = None,
                  on_said: Optional[Callable[[str], Any]] = None,
                  on_error: Optional[Callable[[GlassesError], Any]] = None) -> "ConversationEnd":
@@ -207,11 +234,12 @@ class Glasses:
         wearer said, on_said the text of the answer so far, and on_error why an answer failed, which is printed without
         it. Without a realtime model it uses transcripts, ask and say instead. Use neither start_audio nor
         start_transcription meanwhile. It continues by itself after a lost connection, a phone call or folded glasses,
-        but after a lost connection the model has forgotten what was said. Errors: those of ask.
+        but after a lost connection the model has forgotten what was said. remember and errors: as for ask.
         """
         if self._conversation:
             raise _assistant_error("busy", "a conversation is running already")
-        self._conversation = _Conversation(self, instructions, list(tools), on_heard, on_said, on_error)
+        user = self._user() if remember else ""
+        self._conversation = _Conversation(self, instructions, list(tools), user, on_heard, on_said, on_error)
         try:
             return self._conversation.run()
         finally:
@@ -226,13 +254,13 @@ class Glasses:
         """Sends a command without waiting for its result; returns its id. refused gets the code if the glasses refuse it."""
         return self._link.send(type, payload, lambda id: self._refusals.__setitem__(id, refused))
 
-    def _check_stop(self, stops: int) -> None:
-        if self._stops != stops:
+    def _check_stop(self, stops: Optional[int]) -> None:
+        if stops is not None and self._stops != stops:
             raise _assistant_error("cancelled", "the app stopped asking")
 
-    def _reply(self, request: Dict[str, Any], stops: int, on_text: Optional[Callable[[str], Any]]) -> Dict[str, Any]:
-        """The model's next message. A token that expires during the call is replaced once."""
-        body = _json("the conversation", request).encode()
+    def _call_gateway(self, request: "_Request", stops: Optional[int],
+                      on_text: Optional[Callable[[str], Any]]) -> Dict[str, Any]:
+        """The answer to a request: the model's message, or an object. A token that expires meanwhile is replaced once."""
         # A virtual clock does not measure how long the gateway takes.
         quiet = None if self.initial_state.get("clock") == "virtual" else _QUIET
         for again in (False, True):
@@ -240,18 +268,19 @@ class Glasses:
             if not gateway:
                 raise _assistant_error("no_gateway", "this session has no AI gateway")
             try:
-                return self._exchange(_AssistantCall(gateway, body, quiet, self._receive), stops, on_text)
+                return self._exchange(_AssistantCall(gateway, request, quiet, self._receive), stops, on_text)
             except GlassesError as e:
                 if again or e.code != "invalid_key" or self._gateway == gateway:
                     raise
         raise AssertionError("not reached")
 
-    def _exchange(self, call: "_AssistantCall", stops: int, on_text: Optional[Callable[[str], Any]]) -> Dict[str, Any]:
+    def _exchange(self, call: "_AssistantCall", stops: Optional[int],
+                  on_text: Optional[Callable[[str], Any]]) -> Dict[str, Any]:
         self._calls += 1
         call.ended = lambda: setattr(self, "_calls", self._calls - 1)
         try:
             while True:
-                self._until(lambda: call.parts or self._stops != stops)
+                self._until(lambda: call.parts or stops is not None and self._stops != stops)
                 self._check_stop(stops)
                 part = call.parts.popleft()
                 if isinstance(part, GlassesError):

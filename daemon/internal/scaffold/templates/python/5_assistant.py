@@ -16,6 +16,7 @@ _FIX_HINTS = {
     "invalid_key": "Attach to a session that is still open.",
     "model_not_found": "Choose a textModel with setAssistantConfig.",
     "not_configured": "Ask the backend's operator to set up a provider; until then use an assistantScript.",
+    "no_storage": "Make the user's data directory writable, or pass connect a user that the app stores itself.",
     "cancelled": "Ask again when the wearer wants an answer.",
     "too_many_rounds": "Make the tools' results say clearly that they are complete.",
     "bad_answer": "Ask again; if that does not help, choose another textModel.",
@@ -55,11 +56,16 @@ class AssistantAnswer:
         self.messages = messages  # without the system text
 
 
+# The method, path, headers and body of a request to the AI gateway.
+_Request = Tuple[str, str, Dict[str, str], Optional[bytes]]
+
+
 class _AssistantCall:
     """One request to the AI gateway. A thread sends it and reads the answer, and the app's thread takes its parts: the
     text so far, and last the whole message or a GlassesError."""
 
-    def __init__(self, gateway: Dict[str, str], body: bytes, quiet: Optional[float], put: Callable[[Any, Any], None]):
+    def __init__(self, gateway: Dict[str, str], request: _Request, quiet: Optional[float],
+                 put: Callable[[Any, Any], None]):
         self.parts = collections.deque()  # type: Any
         self.ended = lambda: None  # type: Callable[[], Any]
         self._quiet = quiet
@@ -70,7 +76,7 @@ class _AssistantCall:
         self._lock = threading.Lock()  # guards what follows
         self._socket = None  # type: Optional[socket.socket]
         self._closed = False
-        self._thread = threading.Thread(target=self._run, args=(gateway, body), name="glasses-assistant", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(gateway, request), name="glasses-assistant", daemon=True)
         self._thread.start()
 
     def take(self, part: Any) -> None:
@@ -92,10 +98,10 @@ class _AssistantCall:
                 pass  # it is gone
         self._thread.join(5)
 
-    def _run(self, gateway: Dict[str, str], body: bytes) -> None:
+    def _run(self, gateway: Dict[str, str], request: _Request) -> None:
         # Texts of these errors may quote the request with the token, so only their kinds are reported.
         try:
-            last = self._exchange(gateway, body)  # type: Any
+            last = self._exchange(gateway, request)  # type: Any
         except GlassesError as e:
             last = e
         except socket.timeout:
@@ -110,7 +116,8 @@ class _AssistantCall:
             last = _assistant_error("bad_answer", what)
         self._put(self, last)
 
-    def _exchange(self, gateway: Dict[str, str], body: bytes) -> Dict[str, Any]:
+    def _exchange(self, gateway: Dict[str, str], request: _Request) -> Dict[str, Any]:
+        method, path, headers, body = request
         parts = urllib.parse.urlsplit(gateway["url"])
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         connection = kind(parts.hostname or "", parts.port, timeout=10)
@@ -121,13 +128,13 @@ class _AssistantCall:
                 if self._closed:
                     raise OSError("closed")
             connection.sock.settimeout(self._quiet)
-            connection.request("POST", parts.path + "/chat/completions", body, {
-                "Authorization": "Bearer " + gateway["token"], "Content-Type": "application/json",
-                "Accept": "text/event-stream"})
+            connection.request(method, parts.path + path, body, dict(headers, Authorization="Bearer " + gateway["token"]))
             response = connection.getresponse()
+            if response.status == 204:
+                return {}
             if response.status != 200:
                 raise self._refusal(response.status, response.getheader("Retry-After", ""), response.read(_MAX_ANSWER))
-            return self._read(response)
+            return self._read(response) if body else dict(json.loads(response.read(_MAX_ANSWER)))
         finally:
             connection.close()
 

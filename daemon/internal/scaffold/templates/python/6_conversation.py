@@ -44,13 +44,14 @@ class _Utterance:
 class _Conversation:
     """One call of converse. A thread reads the gateway's events; the app's thread handles them and everything else."""
 
-    def __init__(self, glasses: Glasses, instructions: str, tools: List[AssistantTool],
+    def __init__(self, glasses: Glasses, instructions: str, tools: List[AssistantTool], user: str,
                  on_heard: Optional[Callable[[str], Any]], on_said: Optional[Callable[[str], Any]],
                  on_error: Optional[Callable[[GlassesError], Any]]):
         self.is_answering = False  # whether the gateway owes an answer
         self._is_behind = False  # whether the gateway was sent something that it may not have reacted to
         self._glasses = glasses
         self._instructions, self._tools = instructions, tools
+        self._user = user  # to remember, or ""
         self._on_heard, self._on_said, self._on_error = on_heard, on_said, on_error or self._print
         self._events = collections.deque()  # type: Deque[Dict[str, Any]]
         self._socket = None  # type: Optional[_WebSocket]
@@ -201,7 +202,10 @@ class _Conversation:
         code = 1006
         try:
             url = "ws" + gateway["url"][len("http"):] + "/realtime?model=assistant&rate=%d" % _VOICE_RATE
-            socket = _WebSocket(url, "Authorization: Bearer %s\r\n" % gateway["token"])
+            headers = "Authorization: Bearer %s\r\n" % gateway["token"]
+            if self._user:
+                headers += "X-Service-User: %s\r\nX-Service-Memory: wearer-agreed\r\n" % self._user
+            socket = _WebSocket(url, headers)
             if self._stopped.is_set():
                 return socket.close()
             self._glasses._receive(self, {"type": "opened", "socket": socket})  # type: ignore[arg-type]
@@ -453,7 +457,8 @@ class _Conversation:
             return  # the wearer has spoken again
         try:
             answer = self._glasses.ask(self._messages + [{"role": "user", "content": text}],
-                                       system=self._instructions or None, tools=self._tools, on_text=self._on_said)
+                                       system=self._instructions or None, tools=self._tools,
+                                       remember=self._user != "", on_text=self._on_said)
             self._messages = answer.messages
             if not self._reason:
                 self._try("speech.say", {"text": answer.text[:2000]})

@@ -61,18 +61,34 @@ public struct GlassesMedia: Sendable {
 /// How to reach the glasses. transport is the one setting, SERVICE_GLASSES_TRANSPORT: simulator or device; by default
 /// it is simulator in a DEBUG build and device in any other. url and secret come from SERVICE_GLASSES_URL and the file
 /// SERVICE_GLASSES_SECRET_FILE of the environment (Xcode: the scheme), or from here.
+//: if assistant
+/// user is the secret of the user whom remember, memory and forget are about: 32 random lower-case hexadecimal digits,
+/// such as one for each person who signs in. By default the module makes one and stores it in Application Support.
+//: end
 public struct GlassesSettings: Sendable {
     public var name: String
     public var version: String
     public var transport: String?
     public var url: String?
+    //: if assistant
+    public var user: String?
+    //: end
     public var secret: String?
 
-    public init(name: String, version: String = "", transport: String? = nil, url: String? = nil, secret: String? = nil) {
+    public init(
+        name: String, version: String = "", transport: String? = nil, url: String? = nil,
+        //: if assistant
+        user: String? = nil,
+        //: end
+        secret: String? = nil
+    ) {
         self.name = name
         self.version = version
         self.transport = transport
         self.url = url
+        //: if assistant
+        self.user = user
+        //: end
         self.secret = secret
     }
 }

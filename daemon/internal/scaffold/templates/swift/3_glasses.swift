@@ -74,6 +74,7 @@ public final class Glasses: @unchecked Sendable {
     private var gatewayWaits = 0 // those of them that wait for the gateway
     //: if assistant
     fileprivate var gateway: JSONObject = [:] // url and token of the AI gateway, if the session has one
+    private var settings = GlassesSettings(name: "")
     private var calls: [AssistantCall] = [] // to the gateway, in progress
     private var stops = 0 // how often stopAsking was called
     private var conversation: AssistantConversation?
@@ -84,6 +85,9 @@ public final class Glasses: @unchecked Sendable {
     /// transport_unavailable, refused, not_connected.
     public static func connect(_ settings: GlassesSettings) async throws -> Glasses {
         let glasses = Glasses(try GlassesTarget(settings))
+        //: if assistant
+        glasses.locked { glasses.settings = settings }
+        //: end
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, Error>) in
             glasses.locked { glasses.welcome = continuation }
             glasses.way.open()
@@ -211,10 +215,11 @@ public final class Glasses: @unchecked Sendable {
     //: end
     //: if assistant
     /// Asks the model of the session's AI gateway a question, see ask(conversation:).
-    public func ask(_ question: String, system: String? = nil, tools: [AssistantTool] = [],
+    public func ask(_ question: String, system: String? = nil, tools: [AssistantTool] = [], remember: Bool = false,
                     onText: @Sendable (String) async throws -> Void = { _ in }) async throws -> AssistantAnswer {
         let conversation: [JSONObject] = [["role": "user", "content": question]]
-        return try await ask(conversation: conversation, system: system, tools: tools, onText: onText)
+        return try await ask(
+            conversation: conversation, system: system, tools: tools, remember: remember, onText: onText)
     }
 
     /// Asks the model of the session's AI gateway for the next message of a conversation, which is a list like
@@ -223,16 +228,19 @@ public final class Glasses: @unchecked Sendable {
     /// still while the gateway works. Errors have fixHint, and retryAfterMs if waiting helps: no_gateway, cancelled,
     /// gateway_unreachable, gateway_timeout, answer_broken, bad_answer, too_many_rounds, and those of the gateway:
     /// no_credit, credit_reserved, credit_locked, cap_reached, request_too_large, model_not_found, not_configured,
-    /// provider_busy, ...
+    /// provider_busy, ... remember states that the wearer agreed that the service remembers what is said; the model then
+    /// knows it later.
     public func ask(conversation: [JSONObject], system: String? = nil, tools: [AssistantTool] = [],
+                    remember: Bool = false,
                     onText: @Sendable (String) async throws -> Void = { _ in }) async throws -> AssistantAnswer {
         var messages = conversation
         let before: [JSONObject] = system.map { [["role": "system", "content": $0]] } ?? []
+        let user = try remember ? userSecret() : ""
         let began = locked { stops }
         for _ in 0..<AssistantReply.maxRounds {
             var request: JSONObject = ["model": "assistant", "stream": true, "messages": before + messages]
             if !tools.isEmpty { request["tools"] = tools.map { $0.described } }
-            let reply = try await self.reply(to: request, began, onText)
+            let reply = try await self.reply(to: AssistantRequest(body: request, user: user), began, onText)
             messages.append(reply.message)
             if reply.calls.isEmpty { return AssistantAnswer(text: reply.text, messages: messages) }
             for call in reply.calls {
@@ -242,6 +250,23 @@ public final class Glasses: @unchecked Sendable {
         }
         throw GlassesError.assistant(
             "too_many_rounds", "the model still calls tools after \(AssistantReply.maxRounds) answers")
+    }
+
+    /// Returns what the service remembers about the user; "" if that is nothing.
+    public func memory() async throws -> String {
+        let request = AssistantRequest(method: "GET", path: "/memory", user: try userSecret())
+        return try await reply(to: request, nil) { _ in }.object["profile"] as? String ?? ""
+    }
+
+    /// Deletes what the service remembers about the user.
+    public func forget() async throws {
+        let request = AssistantRequest(method: "DELETE", path: "/memory", user: try userSecret())
+        _ = try await reply(to: request, nil) { _ in }
+    }
+
+    private func userSecret() throws -> String {
+        let given = locked { settings }
+        return try AssistantUser.secret(given.name, given.user)
     }
 
     /// Ends every ask in progress: it throws the code cancelled.
@@ -256,20 +281,21 @@ public final class Glasses: @unchecked Sendable {
     /// when the wearer speaks again. Its tools run here, as for ask. onHeard gets what the wearer said, onSaid the text
     /// of the answer so far, and onError why an answer failed. Without a realtime model it uses transcripts, ask and say
     /// instead. Use neither startAudio nor startTranscription meanwhile. It continues by itself after a lost connection,
-    /// a phone call or folded glasses, but after a lost connection the model has forgotten what was said. Errors: those
-    /// of ask.
+    /// a phone call or folded glasses, but after a lost connection the model has forgotten what was said. remember and
+    /// errors: as for ask.
     public func converse(
-        instructions: String = "", tools: [AssistantTool] = [],
+        instructions: String = "", tools: [AssistantTool] = [], remember: Bool = false,
         onHeard: @escaping @Sendable (String) async throws -> Void = { _ in },
         onSaid: @escaping @Sendable (String) async throws -> Void = { _ in },
         onError: @escaping @Sendable (GlassesError) async throws -> Void = { error in
             FileHandle.standardError.write(Data("no answer (\(error.code)): \(error.message) \(error.fixHint)\n".utf8))
         }
     ) async throws -> ConversationEnd {
+        let user = try remember ? userSecret() : ""
         let (begun, isWork): (AssistantConversation, Bool) = try locked {
             if let ended = ended { throw ended }
             if conversation != nil { throw GlassesError.assistant("busy", "a conversation is running already") }
-            let begun = AssistantConversation(self, instructions, tools, onHeard, onSaid, onError)
+            let begun = AssistantConversation(self, instructions, tools, user, onHeard, onSaid, onError)
             conversation = begun
             let isWork = working > waiting.count + gatewayWaits // a handler or a loop called this
             if isWork { gatewayWaits += 1 }
@@ -301,15 +327,15 @@ public final class Glasses: @unchecked Sendable {
         }
     }
 
-    private func checkStop(_ began: Int) throws {
+    private func checkStop(_ began: Int?) throws {
         try locked {
             if let ended = ended { throw ended }
-            if stops != began { throw GlassesError.assistant("cancelled", "the app stopped asking") }
+            if let began = began, stops != began { throw GlassesError.assistant("cancelled", "the app stopped asking") }
         }
     }
 
-    /// The model's next message. A token that expires during the call is replaced once.
-    private func reply(to request: JSONObject, _ began: Int,
+    /// The answer to a request: the model's message, or an object. A token that expires meanwhile is replaced once.
+    private func reply(to request: AssistantRequest, _ began: Int?,
                        _ onText: @Sendable (String) async throws -> Void) async throws -> AssistantReply {
         let token = locked { gateway["token"] as? String }
         do {
@@ -321,13 +347,13 @@ public final class Glasses: @unchecked Sendable {
         return try await exchange(request, began, onText)
     }
 
-    private func exchange(_ request: JSONObject, _ began: Int,
+    private func exchange(_ request: AssistantRequest, _ began: Int?,
                           _ onText: @Sendable (String) async throws -> Void) async throws -> AssistantReply {
         try checkStop(began)
         let isVirtual = initialState["clock"] as? String == "virtual"
         let call = AssistantCall(try AssistantReply.request(request, locked { gateway }, isVirtual: isVirtual))
         locked {
-            calls.append(call)
+            if began != nil { calls.append(call) } // stopAsking stops it
             callCount += 1
         }
         defer {
@@ -337,7 +363,7 @@ public final class Glasses: @unchecked Sendable {
                 callCount -= 1
             }
         }
-        var reply = AssistantReply()
+        var reply = AssistantReply(isObject: request.body == nil)
         var parts = call.parts.makeAsyncIterator()
         do {
             while !reply.isComplete {

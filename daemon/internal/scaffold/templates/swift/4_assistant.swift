@@ -41,6 +41,7 @@ extension GlassesError {
         "invalid_key": "Attach to a session that is still open.",
         "model_not_found": "Choose a textModel with setAssistantConfig.",
         "not_configured": "Ask the backend's operator to set up a provider; until then use an assistantScript.",
+        "no_storage": "Make the user's data directory writable, or pass GlassesSettings a user that the app stores.",
         "cancelled": "Ask again when the wearer wants an answer.",
         "too_many_rounds": "Make the tools' results say clearly that they are complete.",
         "bad_answer": "Ask again; if that does not help, choose another textModel.",
@@ -98,6 +99,14 @@ final class AssistantCall: NSObject, URLSessionDataDelegate, @unchecked Sendable
     }
 }
 
+/// A request to the AI gateway. With a body, the service remembers what the user says, unless user is empty.
+struct AssistantRequest {
+    var method = "POST"
+    var path = "/chat/completions"
+    var body: JSONObject?
+    var user = ""
+}
+
 /// The model's message, assembled from the parts that the gateway sends.
 struct AssistantReply {
     static let maxRounds = 8 // answers of the model to one question
@@ -119,20 +128,28 @@ struct AssistantReply {
     private var wait = ""
     private var rest = Data()
     private var left = AssistantReply.maxAnswer
+    private let isObject: Bool // a JSON object instead of events, or nothing
 
-    static func request(_ body: JSONObject, _ gateway: JSONObject, isVirtual: Bool) throws -> URLRequest {
+    init(isObject: Bool) {
+        self.isObject = isObject
+    }
+
+    static func request(_ asked: AssistantRequest, _ gateway: JSONObject, isVirtual: Bool) throws -> URLRequest {
         guard let address = gateway["url"] as? String, let token = gateway["token"] as? String,
-              let url = URL(string: address + "/chat/completions") else {
+              let url = URL(string: address + asked.path) else {
             throw GlassesError.assistant("no_gateway", "this session has no AI gateway")
-        }
-        guard JSONSerialization.isValidJSONObject(body) else {
-            throw GlassesError(code: "bad_payload", message: "the conversation cannot be encoded as JSON")
         }
         // A virtual clock does not measure how long the gateway takes.
         var request = URLRequest(url: url, timeoutInterval: isVirtual ? 86_400 : quiet)
-        request.httpMethod = "POST"
-        request.httpBody = try JSONSerialization.data(withJSONObject: body)
+        request.httpMethod = asked.method
         request.setValue("Bearer " + token, forHTTPHeaderField: "Authorization")
+        if !asked.user.isEmpty { request.setValue(asked.user, forHTTPHeaderField: "X-Service-User") }
+        guard let body = asked.body else { return request }
+        guard JSONSerialization.isValidJSONObject(body) else {
+            throw GlassesError(code: "bad_payload", message: "the conversation cannot be encoded as JSON")
+        }
+        request.httpBody = try JSONSerialization.data(withJSONObject: body)
+        if !asked.user.isEmpty { request.setValue("wearer-agreed", forHTTPHeaderField: "X-Service-Memory") }
         request.setValue("application/json", forHTTPHeaderField: "Content-Type")
         request.setValue("text/event-stream", forHTTPHeaderField: "Accept")
         return request
@@ -149,6 +166,9 @@ struct AssistantReply {
         return message
     }
 
+    /// The answer to a request without a body.
+    var object: JSONObject { (try? JSONSerialization.jsonObject(with: rest)) as? JSONObject ?? [:] }
+
     /// Takes a part of the answer. Returns the text so far, once for each event that extends it.
     mutating func take(_ part: AssistantCall.Part) throws -> [String] {
         var texts: [String] = []
@@ -160,7 +180,7 @@ struct AssistantReply {
             left -= data.count
             if left < 0 { throw GlassesError.assistant("bad_answer", "the answer is over 1 MB") }
             rest.append(data)
-            while status == 200, !isComplete, let end = rest.firstIndex(of: 10) {
+            while !isObject, status == 200, !isComplete, let end = rest.firstIndex(of: 10) {
                 let line = String(decoding: rest[rest.startIndex..<end], as: UTF8.self)
                 rest = Data(rest[rest.index(after: end)...])
                 if try event(line) { texts.append(text) }
@@ -171,12 +191,12 @@ struct AssistantReply {
 
     /// Fails if the answer was a refusal or broke off.
     func end() throws {
+        if isObject && (status == 200 || status == 204) { return }
         if status == 200 {
             if isComplete || finished { return }
             throw GlassesError.assistant("answer_broken", "the answer broke off")
         }
-        let body = (try? JSONSerialization.jsonObject(with: rest)) as? JSONObject
-        let error = body?["error"] as? JSONObject
+        let error = object["error"] as? JSONObject
         throw GlassesError.assistant(
             error?["code"] as? String ?? "gateway_error",
             error?["message"] as? String ?? "the AI gateway answered with status \(status)", status: status, wait: wait)

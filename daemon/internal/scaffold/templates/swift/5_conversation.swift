@@ -59,6 +59,7 @@ final class AssistantConversation: @unchecked Sendable {
     private let glasses: Glasses
     private let instructions: String
     private let tools: [AssistantTool]
+    private let user: String // to remember, or ""
     private let onHeard: @Sendable (String) async throws -> Void
     private let onSaid: @Sendable (String) async throws -> Void
     private let onError: @Sendable (GlassesError) async throws -> Void
@@ -83,13 +84,14 @@ final class AssistantConversation: @unchecked Sendable {
     private var reason = ""
     private var isOver = false
 
-    init(_ glasses: Glasses, _ instructions: String, _ tools: [AssistantTool],
+    init(_ glasses: Glasses, _ instructions: String, _ tools: [AssistantTool], _ user: String,
          _ onHeard: @escaping @Sendable (String) async throws -> Void,
          _ onSaid: @escaping @Sendable (String) async throws -> Void,
          _ onError: @escaping @Sendable (GlassesError) async throws -> Void) {
         self.glasses = glasses
         self.instructions = instructions
         self.tools = tools
+        self.user = user
         self.onHeard = onHeard
         self.onSaid = onSaid
         self.onError = onError
@@ -247,6 +249,10 @@ final class AssistantConversation: @unchecked Sendable {
               let url = URL(string: "\(scheme)\(address.dropFirst(4))/realtime?\(query)") else { return nil }
         var request = URLRequest(url: url)
         request.setValue("Bearer " + token, forHTTPHeaderField: "Authorization")
+        if !user.isEmpty {
+            request.setValue(user, forHTTPHeaderField: "X-Service-User")
+            request.setValue("wearer-agreed", forHTTPHeaderField: "X-Service-Memory")
+        }
         return request
     }
 
@@ -595,7 +601,8 @@ final class AssistantConversation: @unchecked Sendable {
             let question: JSONObject = ["role": "user", "content": text]
             let system = instructions.isEmpty ? nil : instructions
             let answer = try await glasses.ask(
-                conversation: messages + [question], system: system, tools: tools, onText: onSaid)
+                conversation: messages + [question], system: system, tools: tools, remember: !user.isEmpty,
+                onText: onSaid)
             messages = answer.messages
             if glasses.locked({ !reason.isEmpty }) { return }
             await attempt("speech.say", ["text": String(answer.text.prefix(2000))])

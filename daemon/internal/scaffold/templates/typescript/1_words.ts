@@ -122,6 +122,8 @@ export interface AssistantOptions {
   /** Instructions for the model, sent before the conversation. */
   system?: string;
   tools?: AssistantTool[];
+  /** true states that the wearer agreed that the service remembers what is said; the model then knows it later. */
+  remember?: boolean;
   /** Gets the text of the model's message so far, whenever more of it arrives. */
   onText?: (text: string) => void | Promise<void>;
 }
@@ -130,6 +132,8 @@ export interface ConversationOptions {
   /** What the model should be and do. */
   instructions?: string;
   tools?: AssistantTool[];
+  /** As for ask: true states that the wearer agreed. */
+  remember?: boolean;
   /** Gets what the wearer said, once it is known. */
   onHeard?: (text: string) => void | Promise<void>;
   /** Gets the text of the answer so far, whenever more of it arrives. */
@@ -166,6 +170,11 @@ export interface Settings {
   secret?: string;
   /** true makes this a release build whatever the environment says; false changes nothing. */
   release?: boolean;
+  //: if assistant
+  /** The secret of the user whom remember, memory and forget are about: 32 random lower-case hexadecimal digits, such as
+   * one for each person who signs in. Default: the module makes and stores one on this device. */
+  user?: string;
+  //: end
 }
 
 interface Target {

@@ -29,7 +29,7 @@ const maxSeen = 500; // ids of received events
 /** connect attaches to the session and resolves once it is welcomed. Errors: not_configured, simulator_refused,
  * transport_unavailable, refused, not_connected. */
 export async function connect(settings: Settings): Promise<Glasses> {
-  const glasses = new Glasses(target(settings), settings.app);
+  const glasses = new Glasses(target(settings), settings);
   await glasses.ready;
   return glasses;
 }
@@ -67,13 +67,17 @@ export class Glasses {
   #gatewayWaits = 0; // those of them that wait for the gateway
   //: if assistant
   #gateway?: Gateway;
+  #user: () => string;
   #asking = new Set<AbortController>();
   #conversation: Conversation | undefined;
   #refusals = new Map<string, (code: string) => void>(); // by the id of a command that nothing waits for
   //: end
 
   /** Use connect. */
-  constructor(to: Target, app: Settings["app"]) {
+  constructor(to: Target, settings: Settings) {
+    //: if assistant
+    this.#user = () => userOf(settings.app.name, settings.user);
+    //: end
     let welcomed = () => {};
     let refused = (_: GlassesError) => {};
     this.ready = new Promise((resolve, reject) => {
@@ -94,7 +98,7 @@ export class Glasses {
         this.#receive(frame, bytes);
       }
     };
-    this.#link = new Link(to, app, receive, (why) => {
+    this.#link = new Link(to, settings.app, receive, (why) => {
       refused(why);
       this.#end(why);
     });
@@ -212,9 +216,10 @@ export class Glasses {
    * model_not_found, not_configured, provider_busy, ...
    */
   async ask(
-    question: string | AssistantMessage[], { system, tools = [], onText }: AssistantOptions = {},
+    question: string | AssistantMessage[], { system, tools = [], remember = false, onText }: AssistantOptions = {},
   ): Promise<AssistantAnswer> {
     if (this.#ended) throw this.#ended;
+    const user = remember ? this.#user() : "";
     const messages: AssistantMessage[] =
       typeof question === "string" ? [{ role: "user", content: question }] : [...question];
     const before: AssistantMessage[] = system ? [{ role: "system", content: system }] : [];
@@ -229,7 +234,7 @@ export class Glasses {
           model: "assistant", stream: true, messages: [...before, ...messages],
           tools: described.length ? described : undefined,
         };
-        const message = await this.#reply(JSON.stringify(request), stop, onText);
+        const message = await this.#callGateway(stop, (call) => call.message(JSON.stringify(request), user, onText));
         messages.push(message);
         if (!message.tool_calls) return { text: message.content, messages };
         for (const call of message.tool_calls) {
@@ -241,6 +246,18 @@ export class Glasses {
     } finally {
       this.#asking.delete(stop);
     }
+  }
+
+  /** Returns what the service remembers about the user; "" if that is nothing. */
+  async memory(): Promise<string> {
+    const user = this.#user();
+    return this.#callGateway(new AbortController(), (call) => call.profile("GET", user));
+  }
+
+  /** Deletes what the service remembers about the user. */
+  async forget(): Promise<void> {
+    const user = this.#user();
+    await this.#callGateway(new AbortController(), (call) => call.profile("DELETE", user));
   }
 
   /** Ends every ask in progress: it rejects with the code cancelled. */
@@ -272,6 +289,7 @@ export class Glasses {
       work: (task) => this.#work(task),
       every: (ms, task) => this.every(ms, task),
       gateway: () => this.#gateway,
+      user: options.remember ? this.#user() : "",
     }, options);
     this.#conversation = conversation;
     const isWork = this.#working > this.#waiting.size + this.#gatewayWaits; // a handler or a loop called this
@@ -292,8 +310,9 @@ export class Glasses {
     for (const stop of this.#asking) stop.abort(why);
   }
 
-  /** reply gets the model's next message. A token that expires during the call is replaced once. */
-  async #reply(body: string, stop: AbortController, onText: AssistantOptions["onText"]): Promise<AssistantMessage> {
+  /** callGateway runs a call, which stop ends. A token that expires during the call is replaced once. */
+  async #callGateway<T>(stop: AbortController, run: (call: AssistantCall) => Promise<T>): Promise<T> {
+    if (this.#ended) throw this.#ended;
     // A virtual clock does not measure how long the gateway takes.
     const quietLimit = this.initialState?.clock === "virtual" ? undefined : quiet;
     for (let again = false; ; again = true) {
@@ -301,8 +320,7 @@ export class Glasses {
       if (!gateway) throw assistantError("no_gateway", "this session has no AI gateway");
       try {
         this.#calls++;
-        const call = new AssistantCall(gateway, stop, quietLimit, (work) => this.#waitForGateway(work));
-        return await call.message(body, onText);
+        return await run(new AssistantCall(gateway, stop, quietLimit, (work) => this.#waitForGateway(work)));
       } catch (e) {
         const isInvalidKey = e instanceof GlassesError && e.code === "invalid_key";
         if (again || !isInvalidKey || this.#gateway?.token === gateway.token) throw e;

@@ -22,6 +22,7 @@ const fixHints: Record<string, string> = {
   invalid_key: "Attach to a session that is still open.",
   model_not_found: "Choose a textModel with setAssistantConfig.",
   not_configured: "Ask the backend's operator to set up a provider; until then use an assistantScript.",
+  no_storage: "Make the user's data directory writable, or pass connect a user that the app stores itself.",
   cancelled: "Ask again when the wearer wants an answer.",
   too_many_rounds: "Make the tools' results say clearly that they are complete.",
   bad_answer: "Ask again; if that does not help, choose another textModel.",
@@ -54,8 +55,8 @@ class AssistantCall {
     this.#waiting = waiting;
   }
 
-  /** message sends the request and reads the model's message. */
-  async message(body: string, onText: AssistantOptions["onText"]): Promise<AssistantMessage> {
+  /** message sends the request and reads the model's message. With a user the service remembers what is said. */
+  async message(body: string, user: string, onText: AssistantOptions["onText"]): Promise<AssistantMessage> {
     const own = new AbortController(); // ends the request, however this ends
     const stopped = () => own.abort(this.#stop.signal.reason);
     this.#stop.signal.addEventListener("abort", stopped);
@@ -67,6 +68,7 @@ class AssistantCall {
           Authorization: `Bearer ${this.#gateway.token}`,
           "Content-Type": "application/json",
           Accept: "text/event-stream",
+          ...(user && { "X-Service-User": user, "X-Service-Memory": "wearer-agreed" }),
         },
       }));
       if (response.status !== 200) throw await this.#refusal(own, response);
@@ -75,6 +77,22 @@ class AssistantCall {
     } finally {
       this.#stop.signal.removeEventListener("abort", stopped);
       own.abort();
+    }
+  }
+
+  /** profile reads or deletes what the service remembers about the user, and returns it. */
+  async profile(method: "GET" | "DELETE", user: string): Promise<string> {
+    const response = await this.#wait(this.#stop, fetch(`${this.#gateway.url}/memory`, {
+      method, redirect: "error", credentials: "omit", cache: "no-store", signal: this.#stop.signal,
+      headers: { Authorization: `Bearer ${this.#gateway.token}`, "X-Service-User": user },
+    }));
+    if (response.status === 204) return "";
+    if (response.status !== 200) throw await this.#refusal(this.#stop, response);
+    const text = await this.#wait(this.#stop, response.text(), true);
+    try {
+      return String(JSON.parse(text).profile);
+    } catch {
+      throw assistantError("bad_answer", "the AI gateway sent an invalid answer");
     }
   }
 

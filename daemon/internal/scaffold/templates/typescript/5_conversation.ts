@@ -13,6 +13,8 @@ interface ConversationHost {
   use(call: AssistantToolCall, tools: AssistantTool[]): Promise<AssistantMessage>;
   work(task: Task): Promise<void>;
   gateway(): Gateway | undefined;
+  /** The secret of the user to remember, or "". */
+  user: string;
 }
 
 /** An answer that is being spoken, or waits for the one before it. */
@@ -139,7 +141,8 @@ class Conversation {
     if (++this.#attempts > maxAttempts) return this.end("gateway_unreachable");
     this.isAnswering = true; // virtual time waits for the first session.updated
     const socket = new WebSocket(`${gateway.url.replace(/^http/, "ws")}/realtime?model=assistant&rate=${voiceRate}`,
-      ["realtime", `openai-insecure-api-key.${gateway.token}`]);
+      ["realtime", `openai-insecure-api-key.${gateway.token}`,
+        ...(this.#host.user ? [`service-memory.wearer-agreed.${this.#host.user}`] : [])]);
     this.#socket = socket;
     socket.onopen = () => this.#configure();
     socket.onmessage = ({ data }) => void this.#host.work(() => this.#take(JSON.parse(data)));
@@ -364,7 +367,7 @@ class Conversation {
 
   /** listenForText answers transcripts with ask and say. */
   #listenForText(): void {
-    const { instructions, tools, onHeard, onSaid } = this.#options;
+    const { instructions, tools, remember = false, onHeard, onSaid } = this.#options;
     const messages: AssistantMessage[] = [];
     let latest = 0; // number of transcripts
     this.#off.push(this.#host.on("transcript", async ({ payload: { text, final: isFinal } }) => {
@@ -376,7 +379,7 @@ class Conversation {
       if (number !== latest || this.#isOver) return; // the wearer has spoken again
       try {
         const answer = await this.#host.ask([...messages, { role: "user", content: text }],
-          { ...(instructions && { system: instructions }), ...(tools && { tools }), ...(onSaid && { onText: onSaid }) });
+          { ...(instructions && { system: instructions }), ...(tools && { tools }), remember, ...(onSaid && { onText: onSaid }) });
         messages.splice(0, messages.length, ...answer.messages);
         if (this.#isOver) return;
         await this.#host.command("speech.say", { text: answer.text.slice(0, 2000) }).catch(() => {});

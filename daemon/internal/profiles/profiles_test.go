@@ -1,0 +1,166 @@
+package profiles
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/glasses/assistantscript"
+)
+
+const (
+	app = "com.example.app"
+	ann = "0123456789abcdef0123456789abcdef"
+	ben = "f123456789abcdef0123456789abcdef"
+)
+
+// clock is a time that tests move.
+type clock struct{ now time.Time }
+
+func newStore(dir string, c *clock) *Store {
+	return New(dir, func() time.Time { return c.now }, slog.New(slog.DiscardHandler))
+}
+
+func newClock() *clock { return &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)} }
+
+func wantText(t *testing.T, s *Store, project, user, want string) {
+	t.Helper()
+	if got := s.Get(project, user).Text; got != want {
+		t.Errorf("profile of %.4s in %s: got %q, want %q", user, project, got, want)
+	}
+}
+
+func save(t *testing.T, s *Store) {
+	t.Helper()
+	if err := s.Save(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStore_KeepsProfilesOfUsersAndProjectsApart(t *testing.T) {
+	dir, c := t.TempDir(), newClock()
+	s := newStore(dir, c)
+	first := s.Begin(app, ann)
+	first.End("Name: Ann", "", "Likes <tea>")
+	first.End("Not added")
+	s.Begin("com.example.other", ann).End("Name: Nina")
+	(*Conversation)(nil).End("Nobody")
+	save(t, s)
+	s = newStore(dir, c)
+	wantText(t, s, app, ann, "Name: Ann\nLikes <tea>")
+	wantText(t, s, app, ben, "")
+	wantText(t, s, "com.example.other", ann, "Name: Nina")
+	if got := s.Begin(app, ann).Profile; got != "Name: Ann\nLikes <tea>" {
+		t.Errorf("the next conversation began with %q", got)
+	}
+	path := filepath.Join(dir, fileName)
+	data, err := os.ReadFile(path)
+	if err != nil || bytes.Contains(data, []byte(ann)) {
+		t.Errorf("memory.json: %v, or it contains the user's secret", err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("memory.json: got %v, %v, want mode 0600", info.Mode(), err)
+	}
+}
+
+func TestStore_EraseStopsMergesUnderWay(t *testing.T) {
+	dir, c := t.TempDir(), newClock()
+	s := newStore(dir, c)
+	s.Put(app, ann, "Name: Ann")
+	s.Put(app, ben, "Name: Ben")
+	before, other := s.Begin(app, ann), s.Begin(app, ben)
+	s.Erase(app, ann)
+	after := s.Begin(app, ann)
+	before.End("Likes tea")
+	other.End("Likes coffee")
+	wantText(t, s, app, ann, "")
+	after.End("Likes milk")
+	wantText(t, s, app, ann, "Likes milk")
+	wantText(t, s, app, ben, "Name: Ben\nLikes coffee")
+	if len(s.open) > 0 {
+		t.Errorf("%d conversations are still open", len(s.open))
+	}
+}
+
+func TestStore_ForgetsUnusedProfiles(t *testing.T) {
+	dir, c := t.TempDir(), newClock()
+	s := newStore(dir, c)
+	s.Put(app, ann, "Name: Ann")
+	s.Put(app, ben, "Name: Ben")
+	c.now = c.now.Add(Life)
+	s.Begin(app, ann).End()
+	save(t, s)
+	c.now = c.now.Add(time.Second)
+	for range 2 {
+		wantText(t, s, app, ann, "Name: Ann")
+		wantText(t, s, app, ben, "")
+		s = newStore(dir, c)
+	}
+	if p := s.Get(app, ann); !p.ExpiresAt.Equal(c.now.Add(Life-time.Second)) || !p.UpdatedAt.Equal(newClock().now) {
+		t.Errorf("got %+v, want a profile that expires %v after its last use", p, Life)
+	}
+}
+
+func TestStore_DropsLeastRecentlyUsed(t *testing.T) {
+	c := newClock()
+	s := newStore(t.TempDir(), c)
+	user := func(i int) string { return fmt.Sprintf("%032x", i) }
+	for i := range Max {
+		s.Put(app, user(i), strings.Repeat("\"", assistantscript.MaxProfile))
+		c.now = c.now.Add(time.Second)
+	}
+	s.Begin(app, user(0)).End()
+	s.Put(app, user(Max), "new")
+	wantText(t, s, app, user(1), "")
+	wantText(t, s, app, user(Max), "new")
+	if s.Get(app, user(0)).Text == "" || len(s.entries) != Max {
+		t.Errorf("the profile used last is missing, or there are %d profiles instead of %d", len(s.entries), Max)
+	}
+	save(t, s)
+	if again := newStore(filepath.Dir(s.path), c); again.Get(app, user(0)).Text == "" || len(again.entries) != Max {
+		t.Errorf("%d profiles were read again, want %d", len(again.entries), Max)
+	}
+}
+
+func TestStore_RenamesUnusableFile(t *testing.T) {
+	dir, c := t.TempDir(), newClock()
+	if err := os.WriteFile(filepath.Join(dir, fileName), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newStore(dir, c)
+	wantText(t, s, app, ann, "")
+	s.Put(app, ann, "Name: Ann")
+	save(t, s)
+	if _, err := os.Stat(filepath.Join(dir, fileName+".corrupt-20260101T000000Z")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStore_SavesAgainAfterFailure(t *testing.T) {
+	dir, c := filepath.Join(t.TempDir(), "missing"), newClock()
+	s := newStore(dir, c)
+	save(t, s) // nothing has changed
+	s.Put(app, ann, "Name: Ann")
+	if err := s.Save(); err == nil {
+		t.Fatal("saved in a directory that does not exist")
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	save(t, s)
+	wantText(t, newStore(dir, c), app, ann, "Name: Ann")
+}
+
+func TestNewPrivate_HasOneProfileForAll(t *testing.T) {
+	s := NewPrivate("Name: Ann", newClock().now.UTC)
+	s.Begin(app, ann).End("Likes tea")
+	wantText(t, s, app, ben, "Name: Ann\nLikes tea")
+	save(t, s)
+	s.Erase(app, ben)
+	wantText(t, s, app, ann, "")
+}

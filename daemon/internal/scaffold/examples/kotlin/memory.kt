@@ -1,0 +1,55 @@
+// Remembers the wearer, who is asked first and can have it deleted. A language model answers and, in a later session,
+// knows what the wearer has told.
+import service.Event
+import service.Glasses
+import service.GlassesError
+import service.Settings
+import service.connect
+
+private const val QUESTION =
+    "May I remember what you tell me, so that I know it the next time? You can have it deleted at any time."
+
+private class Companion(val glasses: Glasses) {
+    var remember = false
+
+    fun <T> attempt(command: () -> T): T? = try {
+        command()
+    } catch (e: GlassesError) {
+        if (e.code == "closed") throw e
+        System.err.println("refused (${e.code}): ${e.message} ${e.fixHint}") // folded, no gateway, no credit, ...
+        null
+    }
+
+    fun draw(text: String, vararg buttons: String) = attempt {
+        glasses.show(mapOf("type" to "column", "padding" to 16, "gap" to 8, "children" to listOf(
+            mapOf("type" to "text", "text" to text, "grow" to 1, "overflow" to "paginate")
+        ) + buttons.map { mapOf("type" to "button", "id" to it.substringBefore(' '), "text" to it) }))
+    }
+
+    fun begin() {
+        remember = !attempt { glasses.memory() }.isNullOrEmpty() // a profile exists only if the wearer agreed
+        if (remember) draw("Welcome back.", "Forget me") else draw(QUESTION, "Yes", "No")
+        attempt { glasses.startTranscription() }
+    }
+
+    fun handle(event: Event) {
+        val target = event.payload["target"] as? String ?: ""
+        if (event.type == "transcript" && event.payload["final"] == true) {
+            val said = event.payload["text"].toString()
+            val answer = attempt { glasses.ask(said, "Answer in one short sentence.", remember = remember).text } ?: ""
+            val text = answer.ifEmpty { "I cannot answer now." }
+            if (remember) draw(text, "Forget me") else draw(text)
+        } else if (event.type == "input" && target != "") {
+            if (target == "Forget") attempt { glasses.forget() }
+            remember = target == "Yes"
+            draw(if (remember) "Tell me about yourself." else "I remember nothing.")
+        }
+    }
+}
+
+fun main() {
+    val glasses = connect(Settings("Companion", "1.0", release = false))
+    val app = Companion(glasses)
+    app.begin()
+    glasses.run { app.handle(it) }
+}

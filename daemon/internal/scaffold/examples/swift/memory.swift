@@ -1,0 +1,69 @@
+// Remembers the wearer, who is asked first and can have it deleted. A language model answers and, in a later session,
+// knows what the wearer has told.
+import Foundation
+
+let question = "May I remember what you tell me, so that I know it the next time? You can have it deleted at any time."
+
+actor Companion {
+    let glasses: Glasses
+    var remember = false
+
+    init(_ glasses: Glasses) {
+        self.glasses = glasses
+    }
+
+    func attempt<T>(_ command: () async throws -> T) async throws -> T? {
+        do {
+            return try await command()
+        } catch let error as GlassesError where error.code != "closed" {
+            print("refused (\(error.code)): \(error.message) \(error.fixHint)") // folded, no gateway, no credit, ...
+            return nil
+        }
+    }
+
+    func draw(_ text: String, _ buttons: [String] = []) async throws {
+        let shown: JSONObject = ["type": "text", "text": text, "grow": 1, "overflow": "paginate"]
+        let choices = buttons.map { text -> JSONObject in
+            ["type": "button", "id": String(text.prefix { $0 != " " }), "text": text]
+        }
+        let tree: JSONObject = ["type": "column", "padding": 16, "gap": 8, "children": [shown] + choices]
+        _ = try await attempt { try await glasses.show(tree) }
+    }
+
+    func begin() async throws {
+        let profile = try await attempt { try await glasses.memory() } ?? ""
+        remember = !profile.isEmpty // a profile exists only if the wearer agreed
+        try await draw(remember ? "Welcome back." : question, remember ? ["Forget me"] : ["Yes", "No"])
+        _ = try await attempt { try await glasses.startTranscription() }
+    }
+
+    func answer(_ said: String) async throws {
+        let isRemembering = remember
+        let answer = try await attempt {
+            try await glasses.ask(said, system: "Answer in one short sentence.", remember: isRemembering).text
+        } ?? ""
+        try await draw(answer.isEmpty ? "I cannot answer now." : answer, remember ? ["Forget me"] : [])
+    }
+
+    func choose(_ target: String) async throws {
+        if target == "Forget" { _ = try await attempt { try await glasses.forget() } }
+        remember = target == "Yes"
+        try await draw(remember ? "Tell me about yourself." : "I remember nothing.")
+    }
+}
+
+@main
+struct App {
+    static func main() async throws {
+        let glasses = try await Glasses.connect(GlassesSettings(name: "Companion", version: "1.0"))
+        let app = Companion(glasses)
+        try await app.begin()
+        for try await event in glasses.events {
+            if event.type == "transcript", event.payload["final"] as? Bool == true {
+                try await app.answer(event.payload["text"] as? String ?? "")
+            } else if event.type == "input", let target = event.payload["target"] as? String {
+                try await app.choose(target)
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+
+//: if assistant
+/// The secret that identifies the user to the service.
+enum AssistantUser {
+    /// Returns given. Without it makes a secret, once, and stores it in a file that only the user can read.
+    static func secret(_ app: String, _ given: String?) throws -> String {
+        if let given = given {
+            if isValid(given) { return given }
+            throw GlassesError.assistant(
+                "invalid_value", "user must be 32 lower-case hexadecimal digits", status: 400)
+        }
+        do {
+            let file = try fileOf(app)
+            return try read(file) ?? make(file)
+        } catch {
+            throw GlassesError.assistant(
+                "no_storage", "the user's secret cannot be stored: \(error.localizedDescription)")
+        }
+    }
+
+    private static func isValid(_ secret: String) -> Bool {
+        secret.utf8.count == 32 && secret.utf8.allSatisfy { (48...57).contains($0) || (97...102).contains($0) }
+    }
+
+    /// The file is in Application Support, on Linux in XDG_DATA_HOME or ~/.local/share.
+    private static func fileOf(_ app: String) throws -> URL {
+        let isPlain = { (c: Character) in c.isASCII && (c.isLetter || c.isNumber || c == "-" || c == "_") }
+        let folder = String(app.map { isPlain($0) ? $0 : "_" })
+        let data = try FileManager.default.url(
+            for: .applicationSupportDirectory, in: .userDomainMask, appropriateFor: nil, create: true)
+        return data.appendingPathComponent(folder).appendingPathComponent("glasses-user")
+    }
+
+    private static func read(_ file: URL) throws -> String? {
+        if !FileManager.default.fileExists(atPath: file.path) { return nil }
+        let text = try String(contentsOf: file, encoding: .utf8)
+        return isValid(text) ? text : nil
+    }
+
+    private static func make(_ file: URL) throws -> String {
+        var random = SystemRandomNumberGenerator()
+        let secret = (0..<32).map { _ in String(Int.random(in: 0..<16, using: &random), radix: 16) }.joined()
+        try FileManager.default.createDirectory(
+            at: file.deletingLastPathComponent(), withIntermediateDirectories: true,
+            attributes: [.posixPermissions: 0o700])
+        try Data(secret.utf8).write(to: file, options: .atomic)
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.path)
+        return secret
+    }
+}
+//: end
