@@ -88,15 +88,8 @@ func (s *Store) hold(ctx context.Context, tx *sql.Tx, h Hold, at time.Time) (ref
 	if refused := refusal(h.Amount, b.posted, b.held); refused != nil {
 		return refused, nil
 	}
-	if b.caps.any() || b.projectCaps.any() {
-		if refused, err := refusalOfCaps(ctx, tx, b, h, at); refused != nil || err != nil {
-			return refused, err
-		}
-	}
-	if b.keys.Valid && h.ByKey {
-		if refused, err := refusalOfAllowance(ctx, tx, Amount(b.keys.Int64), h, at); refused != nil || err != nil {
-			return refused, err
-		}
+	if refused, err := refusalOfLimits(ctx, tx, b, h, at); refused != nil || err != nil {
+		return refused, err
 	}
 	day, _ := Periods(at)
 	return nil, s.ExecUnordered(ctx, tx, "insert hold",
@@ -118,6 +111,25 @@ func refusal(needed Amount, posted, held int64) error {
 		return &Reserved{Needed: needed, Available: available, Held: Amount(held)}
 	}
 	return &NoCredit{Needed: needed, Available: available, Held: Amount(held)}
+}
+
+// refusalOfLimits returns the reason why the caps or the allowance of a project's keys refuse a hold, or nil. It prefers
+// a limit that would refuse the hold even without the calls in flight. The caller must hold the lock on the balance.
+func refusalOfLimits(
+	ctx context.Context, tx *sql.Tx, b lockedBalance, h Hold, at time.Time,
+) (refused, err error) {
+	if b.caps.any() || b.projectCaps.any() {
+		refused, err = refusalOfCaps(ctx, tx, b, h, at)
+	}
+	_, passes := refused.(*Reserved) //nolint:errorlint // it is not wrapped
+	if err != nil || refused != nil && !passes || !b.keys.Valid || !h.ByKey {
+		return refused, err
+	}
+	byKeys, err := refusalOfAllowance(ctx, tx, Amount(b.keys.Int64), h, at)
+	if required, ok := byKeys.(*AttestationRequired); ok { //nolint:errorlint // it is not wrapped
+		return required, err
+	}
+	return cmp.Or(refused, byKeys), err
 }
 
 // refusalOfCaps returns the reason why caps refuse a hold, or nil. It prefers a cap that would refuse the hold even
