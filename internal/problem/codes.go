@@ -162,6 +162,7 @@ const (
 	docTools       = "tool-results#error-codes-of-tools"
 	docGateway     = "managed-gateway#refusals"
 	docAttestation = "attestation#refusals"
+	docMemory      = "conversation-memory#export-and-erase"
 	docScripts     = "assistant-scripts#answers"
 	docRadio       = "real-glasses#if-they-do-not-connect"
 	docFonts       = "cli#fonts"
@@ -253,8 +254,8 @@ var table = []Info{
 	{Doc: docGateway, Status: 400, Codes: codes{CodeInvalidJSON, CodeInvalidValue, CodeUnsupportedParameter,
 		CodeWrongAPI, CodeForwarded, CodeProviderRefused}},
 	{Doc: docGateway, Status: 402, Codes: codes{CodeNoCredit, CodeCapReached}},
-	{Doc: docGateway, Status: 403, Codes: codes{CodeCreditLocked, CodeOwnKeyMissing, CodeOwnKeyRefused,
-		CodeMemoryOff}},
+	{Doc: docGateway, Status: 403, Codes: codes{CodeCreditLocked, CodeOwnKeyMissing, CodeOwnKeyRefused}},
+	{Doc: docMemory, Status: 403, Codes: codes{CodeMemoryOff}},
 	{Doc: docAttestation, Status: 403, Codes: codes{CodeAttestationRequired, CodeAttestationFailed}},
 	{Doc: docGateway, Status: 404, Codes: codes{CodeModelNotFound}},
 	{Doc: docGateway, Status: 413, Codes: codes{CodeBodyTooLarge}},
