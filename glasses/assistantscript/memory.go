@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -12,7 +13,7 @@ import (
 const MaxProfile = 4096
 
 // CheckProfile returns an error unless profile is at most MaxProfile bytes of UTF-8 whose only control characters are
-// line breaks and tabs.
+// line breaks and tabs. The separators U+2028 and U+2029 count as control characters.
 func CheckProfile(profile string) error {
 	if len(profile) > MaxProfile {
 		return fmt.Errorf("it is %d bytes long, over the limit of %d", len(profile), MaxProfile)
@@ -21,7 +22,7 @@ func CheckProfile(profile string) error {
 		return fmt.Errorf("it is not valid UTF-8")
 	}
 	for _, c := range profile {
-		if c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
+		if unicode.IsControl(c) && c != '\n' && c != '\t' || c == '\u2028' || c == '\u2029' {
 			return fmt.Errorf("it contains the control character %U: line breaks and tabs are allowed", c)
 		}
 	}
@@ -29,16 +30,20 @@ func CheckProfile(profile string) error {
 }
 
 // Merge returns profile with each of lines that it does not contain yet added as a line at its end. It removes the
-// oldest lines if the result would be longer than MaxProfile.
+// oldest lines if the result would be longer than MaxProfile. If it adds no line, it returns profile unchanged.
 func Merge(profile string, lines []string) string {
 	var list []string
 	if profile != "" {
 		list = strings.Split(strings.TrimRight(profile, "\n"), "\n")
 	}
+	before := len(list)
 	for _, line := range lines {
 		if line = strings.TrimSpace(line); line != "" && !slices.Contains(list, line) {
 			list = append(list, line)
 		}
+	}
+	if len(list) == before {
+		return profile
 	}
 	size := -1 // there is no line break after the last line
 	for _, line := range list {

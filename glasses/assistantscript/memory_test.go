@@ -80,6 +80,8 @@ func TestMerge(t *testing.T) {
 		{"Name: Ann\n", []string{"Tea"}, "Name: Ann\nTea"},
 		{"Name: Ann\nTea", []string{"Name: Ann"}, "Name: Ann\nTea"},
 		{full, nil, full},
+		{"Name: Ann\n", nil, "Name: Ann\n"},
+		{"\n", []string{""}, "\n"},
 		{full, []string{"c"}, full[MaxProfile/2+1:] + "\nc"},
 		{full, []string{strings.Repeat("c", MaxProfile)}, strings.Repeat("c", MaxProfile)},
 		{full, []string{strings.Repeat("c", MaxProfile+1)}, ""},
@@ -102,6 +104,8 @@ func TestCheckProfile(t *testing.T) {
 		strings.Repeat("a", MaxProfile+1): "it is 4097 bytes long, over the limit of 4096",
 		"a\rb":                            "control character U+000D",
 		"a\x7f":                           "control character U+007F",
+		"a\u0085b":                        "control character U+0085",
+		"a\u2028b":                        "control character U+2028",
 		"a\xff":                           "not valid UTF-8",
 	} {
 		err := CheckProfile(profile)

@@ -19,15 +19,16 @@ import (
 const (
 	MaxFile      = 64 << 10 // bytes
 	MaxRules     = 200
-	MaxToolCalls = 16      // per reply
-	MaxDelay     = 60_000  // ms
-	maxContains  = 500     // characters
-	maxPattern   = 200     // characters per pattern
-	maxRemember  = 500     // characters of a line to remember
-	maxPatterns  = 2000    // total instructions of all patterns, which bounds the time to match
-	maxText      = 8000    // characters per reply
-	maxMatched   = 4 << 10 // bytes of a message that conditions examine
-	memoryLine   = `^[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*$`
+	MaxToolCalls = 16                                    // per reply
+	MaxDelay     = 60_000                                // ms
+	maxContains  = 500                                   // characters
+	maxPattern   = 200                                   // characters per pattern
+	maxRemember  = 500                                   // characters of a line to remember
+	maxPatterns  = 2000                                  // total instructions of all patterns, which bounds the time to match
+	maxText      = 8000                                  // characters per reply
+	maxMatched   = 4 << 10                               // bytes of a message that conditions examine
+	lineChars    = `\x00-\x1f\x7f-\x9f` + "\u2028\u2029" // control characters and separators of lines
+	memoryLine   = `^[^` + lineChars + `]*[^ ` + lineChars + `][^` + lineChars + `]*$`
 	toolName     = `^[a-zA-Z0-9_-]{1,64}$`
 	toolNameForm = "a name of 1 to 64 letters, digits, _ and -"
 )
@@ -69,7 +70,7 @@ type Reply struct {
 	ToolCall  *ToolCall  `json:"toolCall,omitempty"`
 	ToolCalls []ToolCall `json:"toolCalls,omitempty"`
 	Error     *Error     `json:"error,omitempty"`
-	// Remember is a line for the user's profile. The conversation adds it at its end.
+	// Remember is a line for the user's profile. A call adds it after its answer, a realtime conversation at its end.
 	Remember string `json:"remember,omitempty"`
 	// DelayMs is how long the reply takes, in milliseconds on the session's clock.
 	DelayMs int64 `json:"delayMs,omitempty"`
@@ -126,7 +127,7 @@ func ListRules(place string) strictjson.Rules {
 		rule + ".reply.error.message": {MinLength: 1, MaxLength: maxContains,
 			What: "For the app; the code's own text if missing."},
 		rule + ".reply.remember": {MinLength: 1, MaxLength: maxRemember, Pattern: memoryLine, Form: "one line of text",
-			What: "A line for the user's profile, added at the end of the conversation."},
+			What: "A line for the user's profile, added after the answer, in real time at the end of the conversation."},
 		rule + ".reply.delayMs": ms("How long the answer takes, in milliseconds on the session's clock.", 0, MaxDelay),
 	}
 	for _, at := range []string{rule + ".reply.toolCall", rule + ".reply.toolCalls[]"} {

@@ -31,37 +31,61 @@ func invalidMemory(param, message string) error {
 		Code: problem.CodeInvalidValue, Param: param, Message: message}
 }
 
-// memoryHeaders returns the user and the agreement that a request contains; each is empty if it is missing.
-func memoryHeaders(r *http.Request) (user, agreed string) {
-	user = strings.Join(r.Header.Values(userHeader), ",")
-	agreed = strings.Join(r.Header.Values(memoryHeader), ",")
-	if user+agreed != "" {
-		return user, agreed
+// memoryHeaders returns the user's secret that a request contains, or "" if it is missing, and whether the wearer agreed.
+// It returns a *assistantscript.Failure if a header has a value that is not allowed, or if the user is missing although
+// the wearer agreed.
+func memoryHeaders(r *http.Request) (user string, agreed bool, err error) {
+	return checkMemory(strings.Join(r.Header.Values(userHeader), ","), strings.Join(r.Header.Values(memoryHeader), ","))
+}
+
+func checkMemory(user, agreed string) (string, bool, error) {
+	switch {
+	case agreed != "" && agreed != wearerAgreed:
+		return "", false, invalidMemory(memoryHeader, memoryHeader+" must be "+wearerAgreed+
+			", which states that the wearer agreed, or missing")
+	case user == "" && agreed == "":
+		return "", false, nil
+	case !userPattern.MatchString(user):
+		return "", false, invalidUser()
 	}
-	for _, p := range websocket.Protocols(r) {
-		if given, ok := strings.CutPrefix(p, memoryProtocol); ok {
-			agreed, user, _ = strings.Cut(given, ".")
-			agreed = cmp.Or(agreed, p)
-		}
-	}
-	return user, agreed
+	return user, agreed != "", nil
 }
 
 // rememberedUser returns the secret of the user that a call remembers, or "" if it does not remember.
 func rememberedUser(r *http.Request) (string, error) {
-	user, agreed := memoryHeaders(r)
-	switch {
-	case agreed != "" && agreed != wearerAgreed:
-		return "", invalidMemory(memoryHeader, memoryHeader+" must be "+wearerAgreed+
-			", which states that the wearer agreed, or missing")
-	case user == "" && agreed == "":
-		return "", nil
-	case !userPattern.MatchString(user):
-		return "", invalidUser()
-	case agreed == "":
-		return "", nil
+	user, agreed, err := memoryHeaders(r)
+	if !agreed {
+		return "", err
 	}
 	return user, nil
+}
+
+// conversingUser is like rememberedUser for a WebSocket, which may have a subprotocol instead of the headers.
+func conversingUser(r *http.Request) (string, error) {
+	var given []string
+	for _, p := range websocket.Protocols(r) {
+		if value, ok := strings.CutPrefix(p, memoryProtocol); ok {
+			given = append(given, value)
+		}
+	}
+	if len(given) == 0 || len(r.Header.Values(userHeader))+len(r.Header.Values(memoryHeader)) > 0 {
+		return rememberedUser(r)
+	}
+	if len(given) > 1 {
+		return "", invalidMemory(memoryHeader, "there are several subprotocols "+memoryProtocol+"…: send one")
+	}
+	agreed, user, _ := strings.Cut(given[0], ".")
+	user, _, err := checkMemory(user, cmp.Or(agreed, memoryProtocol))
+	return user, err
+}
+
+// userOf returns the secret of the user whose profile a request is about.
+func userOf(r *http.Request) (string, error) {
+	user, _, err := memoryHeaders(r)
+	if err == nil && user == "" {
+		err = invalidUser()
+	}
+	return user, err
 }
 
 func invalidUser() error {
@@ -92,9 +116,9 @@ func writeMemory(w http.ResponseWriter, p profiles.Profile, err error) {
 }
 
 func (s *Server) getMemory(w http.ResponseWriter, r *http.Request, token string) {
-	user := r.Header.Get(userHeader)
-	if !userPattern.MatchString(user) {
-		fail(w, invalidUser())
+	user, err := userOf(r)
+	if err != nil {
+		fail(w, err)
 		return
 	}
 	p, err := s.sessions.Memory(token, user)
@@ -130,9 +154,8 @@ func (s *Server) putMemory(w http.ResponseWriter, r *http.Request, token string)
 }
 
 func (s *Server) deleteMemory(w http.ResponseWriter, r *http.Request, token string) {
-	user := r.Header.Get(userHeader)
-	err := invalidUser()
-	if userPattern.MatchString(user) {
+	user, err := userOf(r)
+	if err == nil {
 		err = s.sessions.EraseMemory(token, user)
 	}
 	if err != nil {

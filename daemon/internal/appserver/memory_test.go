@@ -267,8 +267,10 @@ func TestMemory_OfRealtimeConversations(t *testing.T) {
 	if got := converse(t, m, s, g, &websocket.DialOptions{}, "Who am I?"); got != "We have not met." {
 		t.Errorf("a conversation that does not remember: got %q", got)
 	}
-	for _, wrong := range []string{"service-memory.on." + ann, "service-memory.wearer-agreed", "service-memory."} {
-		o := &websocket.DialOptions{Subprotocols: []string{realtimeProtocol, tokenProtocol + g.Token, wrong}}
+	valid := memoryProtocol + wearerAgreed + "."
+	for _, wrong := range [][]string{{"service-memory.on." + ann}, {"service-memory.wearer-agreed"}, {"service-memory."},
+		{valid + ann, valid + ben}, {valid + ann + "." + ann}} {
+		o := &websocket.DialOptions{Subprotocols: append([]string{realtimeProtocol, tokenProtocol + g.Token}, wrong...)}
 		c, res, err := websocket.Dial(t.Context(), strings.Replace(g.URL, "http", "ws", 1)+"/realtime", o)
 		if err == nil {
 			c.CloseNow()
@@ -277,4 +279,25 @@ func TestMemory_OfRealtimeConversations(t *testing.T) {
 			t.Errorf("subprotocol %s: got %v, want status 400", wrong, err)
 		}
 	}
+}
+
+// All routes refuse the same headers, and only WebSockets read the subprotocol.
+func TestMemory_HeadersAreTheSameForAllRoutes(t *testing.T) {
+	m, _, _ := serve(t, t.TempDir(), Options{})
+	_, g := remembering(t, m, "com.example.app")
+	for _, route := range []struct{ method, path, body string }{
+		{"GET", "/memory", ""}, {"DELETE", "/memory", ""}, {"PUT", "/memory", `{"profile":"a"}`},
+		{"POST", "/chat/completions", says("Hello", "")},
+	} {
+		for _, header := range [][]string{{userHeader, ann, memoryHeader, "yes"}, {memoryHeader, wearerAgreed},
+			{userHeader, ann + "," + ben, memoryHeader, wearerAgreed}} {
+			status, _, text := ask(t, g, route.method, route.path, route.body, header...)
+			if status != 400 || !strings.Contains(text, "invalid_value") {
+				t.Errorf("%s %s with %q: got %d %.200s, want invalid_value", route.method, route.path, header, status, text)
+			}
+		}
+	}
+	protocol := []string{"Sec-WebSocket-Protocol", memoryProtocol + wearerAgreed + "." + ann}
+	wantAnswer(t, g, "I am Ann", "Hello Ann.", protocol...)
+	wantProfile(t, g, ann, "")
 }

@@ -47,7 +47,7 @@ func (s *Server) converse(rw http.ResponseWriter, r *http.Request, token string)
 	rate, err := realtimeQuery(r)
 	user := ""
 	if err == nil {
-		user, err = rememberedUser(r)
+		user, err = conversingUser(r)
 	}
 	if err != nil {
 		fail(rw, err)

@@ -1,6 +1,6 @@
 // Package profiles stores what the assistants of apps in local sessions remember: one text per project and user of the
-// app. It stores the texts in the file memory.json of the state directory, with a hash of the user's secret. These data
-// never leave the computer.
+// app. It stores the texts in the file memory.json of the state directory, with a hash of the user's secret. Nothing
+// sends the file anywhere; a scenario's result quotes a part of a profile that differs from what it expects.
 package profiles
 
 import (
@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,9 +31,14 @@ const (
 	// Life is how long a profile is kept after its last use.
 	Life    = 30 * 24 * time.Hour
 	maxFile = 32 << 20
+	// useStep is how much later than in the file a use must be for the file to be written for that alone.
+	useStep = time.Hour
 )
 
-const fileName = "memory.json"
+const (
+	fileName = "memory.json"
+	corrupt  = ".corrupt-" // behind the name of a file that was renamed, before its time
+)
 
 // Profile is what is known about a user. The times are zero if nothing is stored.
 type Profile struct {
@@ -48,6 +54,8 @@ type entry struct {
 	Profile   string    `json:"profile"`
 	UpdatedAt time.Time `json:"updatedAt"`
 	UsedAt    time.Time `json:"usedAt"`
+
+	saved time.Time // UsedAt in the file
 }
 
 type key struct{ project, user string }
@@ -72,8 +80,9 @@ type Store struct {
 	open     map[*Conversation]bool
 }
 
-// New returns the store of a state directory. It reads the file on first use. It renames an unusable file and then
-// treats it as empty.
+// New returns the store of a state directory. It reads the file on first use. It renames a file that is not what Save
+// writes and then treats it as empty. While the file cannot be read, Load fails, profiles are empty, and changes have no
+// effect.
 func New(stateDir string, now func() time.Time, log *slog.Logger) *Store {
 	return &Store{path: filepath.Join(stateDir, fileName), now: now, log: log, entries: map[key]*entry{},
 		open: map[*Conversation]bool{}}
@@ -84,6 +93,14 @@ func NewPrivate(profile string, now func() time.Time) *Store {
 	s := &Store{now: now, isLoaded: true, entries: map[key]*entry{}, open: map[*Conversation]bool{}}
 	s.Put("", "", profile)
 	return s
+}
+
+// Load reads the file on first use. It returns an error of the file system if the file cannot be read; the next call
+// tries again.
+func (s *Store) Load() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.load()
 }
 
 // Get returns the profile of a user of a project.
@@ -132,7 +149,8 @@ func (s *Store) Begin(project, user string) *Conversation {
 	defer s.mu.Unlock()
 	c := &Conversation{store: s, key: s.key(project, user)}
 	if e := s.find(c.key); e != nil {
-		c.Profile, e.UsedAt, s.isDirty = e.Profile, s.now().UTC(), true
+		c.Profile, e.UsedAt = e.Profile, s.now().UTC()
+		s.isDirty = s.isDirty || e.UsedAt.Sub(e.saved) >= useStep
 	}
 	s.open[c] = true
 	return c
@@ -171,7 +189,9 @@ func (s *Store) key(project, user string) key {
 
 // find returns the entry at k unless it has expired, or nil. The caller holds mu.
 func (s *Store) find(k key) *entry {
-	s.load()
+	if s.load() != nil {
+		return nil
+	}
 	e := s.entries[k]
 	if e != nil && s.isExpired(e) {
 		delete(s.entries, k)
@@ -185,7 +205,9 @@ func (s *Store) isExpired(e *entry) bool { return s.now().Sub(e.UsedAt) > Life }
 
 // put replaces the entry at k. The caller holds mu.
 func (s *Store) put(k key, text string) {
-	s.load()
+	if s.load() != nil {
+		return
+	}
 	s.isDirty = true
 	if text == "" {
 		delete(s.entries, k)
@@ -211,56 +233,93 @@ func (s *Store) list() []*entry {
 	return list
 }
 
-// load reads the file on first use. The caller holds mu.
-func (s *Store) load() {
+// load is Load. The caller holds mu.
+func (s *Store) load() error {
 	if s.isLoaded {
-		return
+		return nil
+	}
+	data, err := statefile.Read(s.path, maxFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, statefile.ErrTooLarge) {
+		return fmt.Errorf("read the profiles of conversation memory: %w", err)
 	}
 	s.isLoaded = true
-	data, err := statefile.Read(s.path, maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	var f file
 	if err == nil {
 		err = json.Unmarshal(data, &f)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		s.log.Warn("failed to read the profiles of conversation memory", "err", err)
-		aside := s.path + ".corrupt-" + s.now().UTC().Format("20060102T150405Z")
-		if err := os.Rename(s.path, aside); err != nil {
+	if err != nil {
+		s.log.Warn("failed to parse the profiles of conversation memory", "err", err)
+		if err := os.Rename(s.path, s.path+corrupt+s.now().UTC().Format("20060102T150405Z")); err != nil {
 			s.log.Warn("failed to rename an unusable file", "path", s.path, "err", err)
 		}
-		return
+		return nil
 	}
-	for _, e := range f.Profiles {
-		if e == nil || e.Profile == "" || assistantscript.CheckProfile(e.Profile) != nil || s.isExpired(e) {
+	s.fill(f.Profiles)
+	return nil
+}
+
+// fill adds the valid profiles of a file, most recently used first. The caller holds mu.
+func (s *Store) fill(list []*entry) {
+	now := s.now().UTC()
+	list = slices.DeleteFunc(list, func(e *entry) bool { return e == nil })
+	slices.SortStableFunc(list, func(a, b *entry) int { return b.UsedAt.Compare(a.UsedAt) })
+	for _, e := range list {
+		if e.Profile == "" || assistantscript.CheckProfile(e.Profile) != nil || s.isExpired(e) ||
+			len(s.entries) >= Max {
 			s.isDirty = true
 			continue
 		}
-		if len(s.entries) < Max {
-			s.entries[key{e.Project, e.User}] = e
+		if e.UsedAt.After(now) { // the clock was wrong; the profile would expire too late
+			e.UsedAt, s.isDirty = now, true
 		}
+		e.saved = e.UsedAt
+		s.entries[key{e.Project, e.User}] = e
 	}
 }
 
-// Save writes the file if a profile has changed. It returns an error of the file system on failure; the next call tries
-// again.
+// Sweep deletes the profiles that have expired, and files that New's store renamed a Life or more after they were
+// written. It returns an error of the file system on failure.
+func (s *Store) Sweep() error {
+	dir := filepath.Dir(s.path)
+	old, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("find unusable files of conversation memory: %w", err)
+	}
+	for _, e := range old {
+		info, err := e.Info()
+		if err != nil || !strings.HasPrefix(e.Name(), fileName+corrupt) || s.now().Sub(info.ModTime()) <= Life {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+			return fmt.Errorf("delete an unusable file of conversation memory: %w", err)
+		}
+	}
+	if err := s.Load(); err != nil {
+		return err
+	}
+	return s.Save()
+}
+
+// Save writes the file if a profile has changed or expired. It returns an error of the file system on failure; the next
+// call tries again.
 func (s *Store) Save() error {
 	if s.path == "" {
 		return nil
 	}
 	s.saving.Lock()
 	defer s.saving.Unlock()
-	s.mu.Lock()
-	if !s.isDirty {
-		s.mu.Unlock()
+	f, isDirty := s.changed()
+	if !isDirty {
 		return nil
 	}
-	s.isDirty = false
 	var data bytes.Buffer
 	encoder := json.NewEncoder(&data)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", " ")
-	err := encoder.Encode(file{Profiles: s.list()})
-	s.mu.Unlock()
+	err := encoder.Encode(f)
 	if err == nil {
 		err = statefile.Write(s.path, data.Bytes())
 	}
@@ -271,4 +330,23 @@ func (s *Store) Save() error {
 		return fmt.Errorf("save the profiles of conversation memory: %w", err)
 	}
 	return nil
+}
+
+// changed removes the expired profiles, and returns a copy of the others if the file must be written.
+func (s *Store) changed() (f file, isDirty bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k := range s.entries {
+		s.find(k)
+	}
+	if !s.isDirty {
+		return f, false
+	}
+	s.isDirty = false
+	for _, e := range s.list() {
+		e.saved = e.UsedAt
+		written := *e
+		f.Profiles = append(f.Profiles, &written)
+	}
+	return f, true
 }

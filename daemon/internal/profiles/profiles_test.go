@@ -2,6 +2,7 @@ package profiles
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -163,4 +164,119 @@ func TestNewPrivate_HasOneProfileForAll(t *testing.T) {
 	save(t, s)
 	s.Erase(app, ben)
 	wantText(t, s, app, ann, "")
+}
+
+// Nothing that has expired stays on disk, not even in a file that was put aside.
+func TestSweep_DeletesExpiredProfilesFromDisk(t *testing.T) {
+	dir, c := t.TempDir(), newClock()
+	s := newStore(dir, c)
+	s.Put(app, ann, "Name: Ann")
+	c.now = c.now.Add(time.Hour)
+	s.Put(app, ben, "Name: Ben")
+	save(t, s)
+	aside := filepath.Join(dir, fileName+corrupt+"20260101T000000Z")
+	if err := os.WriteFile(aside, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(aside, c.now, c.now); err != nil {
+		t.Fatal(err)
+	}
+	for _, left := range []string{"Name: Ben", ""} {
+		c.now = c.now.Add(Life - time.Minute)
+		if left == "" {
+			c.now = c.now.Add(time.Hour)
+		}
+		for _, store := range []*Store{s, newStore(dir, c)} { // one that runs, and one after a restart
+			if err := store.Sweep(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		data, err := os.ReadFile(filepath.Join(dir, fileName))
+		if err != nil || bytes.Contains(data, []byte("Ann")) || bytes.Contains(data, []byte("Name")) != (left != "") {
+			t.Errorf("want the file with %q alone: got %s, %v", left, data, err)
+		}
+		c.now = newClock().now.Add(time.Hour)
+	}
+	if _, err := os.Stat(aside); !os.IsNotExist(err) {
+		t.Errorf("the file that was put aside: got %v, want it deleted", err)
+	}
+}
+
+// A file that cannot be read stays where it is, and nothing is changed until it can be.
+func TestLoad_KeepsUnreadableFile(t *testing.T) {
+	dir, c := t.TempDir(), newClock()
+	path := filepath.Join(dir, fileName)
+	if err := os.Mkdir(path, 0o700); err != nil { // whoever runs the test, a directory cannot be read as a file
+		t.Fatal(err)
+	}
+	s := newStore(dir, c)
+	if err := s.Load(); err == nil {
+		t.Fatal("read a directory")
+	}
+	s.Put(app, ann, "Name: Ann")
+	s.Begin(app, ann).End("Likes tea")
+	wantText(t, s, app, ann, "")
+	save(t, s)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	s.Put(app, ann, "Name: Ann")
+	save(t, s)
+	wantText(t, newStore(dir, c), app, ann, "Name: Ann")
+}
+
+func TestSave_WritesAUseOnlyAfterAnHour(t *testing.T) {
+	dir, c := t.TempDir(), newClock()
+	s := newStore(dir, c)
+	s.Put(app, ann, "Name: Ann")
+	save(t, s)
+	for wait, want := range map[time.Duration]bool{time.Minute: false, useStep: true} {
+		if err := os.Remove(s.path); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		c.now = s.entries[s.key(app, ann)].saved.Add(wait)
+		s.Begin(app, ann).End()
+		save(t, s)
+		if _, err := os.Stat(s.path); (err == nil) != want {
+			t.Errorf("a use %v after the last: got %v, want the file written: %v", wait, err, want)
+		}
+	}
+}
+
+func TestLoad_KeepsMostRecentlyUsed(t *testing.T) {
+	dir, c := t.TempDir(), newClock()
+	var f file
+	for i := range Max + 1 {
+		f.Profiles = append(f.Profiles, &entry{Project: app, User: fmt.Sprint(i), Profile: "a",
+			UsedAt: c.now.Add(time.Duration(i) * time.Second)})
+	}
+	f.Profiles = append(f.Profiles, nil)
+	data, err := json.Marshal(f)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, fileName), data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStore(dir, c)
+	if err := s.Load(); err != nil {
+		t.Fatal(err)
+	}
+	last := s.entries[key{app, fmt.Sprint(Max)}]
+	if len(s.entries) != Max || s.entries[key{app, "0"}] != nil || last == nil {
+		t.Fatalf("got %d profiles, want the %d that were used last", len(s.entries), Max)
+	}
+	if !last.UsedAt.Equal(c.now) {
+		t.Errorf("a use in the future: got %v, want %v", last.UsedAt, c.now)
+	}
+}
+
+// A conversation that learns nothing leaves the app's own text as it is.
+func TestEnd_KeepsTextWithoutNewLines(t *testing.T) {
+	s := newStore(t.TempDir(), newClock())
+	for _, text := range []string{"Name: Ann\n", "\n"} {
+		s.Put(app, ann, text)
+		s.Begin(app, ann).End("")
+		wantText(t, s, app, ann, text)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -67,6 +68,14 @@ func TestMemory_SendsTheUser(t *testing.T) {
 		if err != nil || !regexp.MustCompile(`^[0-9a-f]{32}$`).Match(secret) {
 			t.Fatalf("the user's secret: %q, %v", secret, err)
 		}
+		folder, err := os.ReadDir(filepath.Join(data, "probe"))
+		if err != nil || len(folder) != 1 {
+			t.Errorf("the folder of the secret has %v, %v, want the secret alone", folder, err)
+		}
+		info, err := os.Stat(filepath.Join(data, "probe", "glasses-user"))
+		if err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+			t.Errorf("the user's secret: got %v, %v, want mode 0600", info, err)
+		}
 		user := " " + string(secret)
 		one := []string{"GET /v1/memory" + user, "POST /v1/chat/completions" + user + " wearer-agreed",
 			"DELETE /v1/memory" + user, "POST /v1/chat/completions"}
@@ -101,6 +110,54 @@ func TestMemory_NamesRefusals(t *testing.T) {
 		}
 		if len(calls()) > 0 {
 			t.Errorf("the gateway was called without a user: %q", calls())
+		}
+	})
+}
+
+// Two apps that start at once make one secret. A line break that an editor has added to it does not count, and an
+// unusable secret is replaced.
+func TestMemory_HasOneSecretOfEachUser(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, start func(env ...string) *app) {
+		data := t.TempDir()
+		file := filepath.Join(data, "probe", "glasses-user")
+		users := func(apps int) []string {
+			gateway, calls := memoryGateway(t)
+			var stops []func()
+			var probes []*peer
+			for range apps {
+				app, p := startProbeWith(t, func(env ...string) *app {
+					return start(append(env, "XDG_DATA_HOME="+data)...)
+				}, gateway)
+				probes, stops = append(probes, p), append(stops, func() { p.leave(app) })
+			}
+			for _, p := range probes {
+				p.input("g-1", "memory")
+			}
+			for i, p := range probes {
+				p.expect("com.example.memory", "")
+				stops[i]()
+			}
+			return calls()
+		}
+		write := func(text string) {
+			t.Helper()
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := users(2); len(got) != 2 || got[0] != got[1] {
+			t.Errorf("two apps that started at once: got calls %q, want one user", got)
+		}
+		secret := strings.Repeat("0a", 16)
+		for text, want := range map[string]bool{secret + "\n": true, "broken": false} {
+			write(text)
+			if got := users(1); len(got) != 1 || strings.HasSuffix(got[0], " "+secret) != want {
+				t.Errorf("the file contains %q: got calls %q, want its user: %v", text, got, want)
+			}
+		}
+		if now, err := os.ReadFile(file); err != nil || string(now) == "broken" {
+			t.Errorf("got %q, %v, want a new secret", now, err)
 		}
 	})
 }

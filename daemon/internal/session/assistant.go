@@ -216,8 +216,11 @@ func (s *localSession) beginCall(app *App, user string, reply *AssistantReply) (
 	case len(s.calls) >= maxCalls:
 		return nil, errManyCalls
 	}
+	memory, err := s.beginMemory(user)
+	if err != nil {
+		return nil, err
+	}
 	s.asked++
-	memory := s.beginMemory(user)
 	if memory != nil {
 		reply.Request.Memory = memory.Profile
 	}

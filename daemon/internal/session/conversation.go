@@ -50,7 +50,11 @@ func (m *Manager) Converse(token, user string, rate int, peer host.Receiver) (*C
 	case len(s.conversations) >= maxConversations:
 		return nil, errManyConversations
 	}
-	c := &Conversation{session: s, app: app, peer: peer, memory: s.beginMemory(user)}
+	memory, err := s.beginMemory(user)
+	if err != nil {
+		return nil, err
+	}
+	c := &Conversation{session: s, app: app, peer: peer, memory: memory}
 	profile := ""
 	if c.memory != nil {
 		profile = c.memory.Profile

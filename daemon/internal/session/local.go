@@ -49,8 +49,10 @@ func (m *Manager) StartLocal(ctx context.Context, who caller.Caller, req LocalRe
 	}
 	var opened Opened
 	if err = s.copyFixtures(ctx, clientio.FilesOf(who), want.FixturesDir); err == nil && script != nil {
-		s.setMemory(memory) // before an app receives the address of the assistant
-		err = s.setScript(script)
+		err = s.setMemory(memory) // before an app receives the address of the assistant
+		if err == nil {
+			err = s.setScript(script)
+		}
 	}
 	if err == nil {
 		opened, err = m.prepare(ctx, s, created, req.DeviceModel)

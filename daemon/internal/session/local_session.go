@@ -80,6 +80,9 @@ func newLocalSession(owner *localSessions, m meta) *localSession {
 	s.Init(s, broker.New(broker.Options{
 		Recent: maxRecent, CommandWait: broker.CommandWait, NoGlasses: noGlasses,
 	}), countEvery)
+	if m.OwnMemory {
+		s.memory = profiles.NewPrivate("", s.Now)
+	}
 	return s
 }
 

@@ -309,14 +309,16 @@ func (l *localSessions) expire() {
 	}
 }
 
-// serve removes expired sessions until ctx ends, and then stops every session.
+// serve removes expired sessions and profiles until ctx ends, and then stops every session.
 func (l *localSessions) serve(ctx context.Context) {
 	tick := time.NewTicker(expireEvery)
 	defer tick.Stop()
+	l.sweepProfiles()
 	for ctx.Err() == nil {
 		select {
 		case <-tick.C:
 			l.expire()
+			l.sweepProfiles()
 		case <-ctx.Done():
 		}
 	}

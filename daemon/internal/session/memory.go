@@ -13,6 +13,11 @@ var errMemoryNotSaved = &assistantscript.Failure{Status: http.StatusServiceUnava
 	Code: problem.CodeUnavailable, Message: "the profile could not be saved on disk: free space, then try again",
 	RetryAfter: 1}
 
+// errMemoryNotRead is returned while the file of the profiles cannot be read.
+var errMemoryNotRead = &assistantscript.Failure{Status: http.StatusServiceUnavailable, Type: "api_error",
+	Code: problem.CodeUnavailable, Message: "the profiles could not be read from disk: make memory.json in the state " +
+		"directory readable, then try again", RetryAfter: 1}
+
 // profilesOf returns the session's profiles. The caller holds Mu.
 func (s *localSession) profilesOf() *profiles.Store {
 	if s.memory != nil {
@@ -21,14 +26,35 @@ func (s *localSession) profilesOf() *profiles.Store {
 	return s.owner.profiles
 }
 
-// beginMemory begins a conversation that remembers. user is the user's secret; if it is empty, the result is nil. The
-// caller holds Mu.
-func (s *localSession) beginMemory(user string) *profiles.Conversation {
+// readableProfiles returns the session's profiles, or errMemoryNotRead. The caller holds Mu.
+func (s *localSession) readableProfiles() (*profiles.Store, error) {
+	store := s.profilesOf()
+	if err := store.Load(); err != nil {
+		s.owner.often.Warn("failed to read profiles", "err", err)
+		return nil, errMemoryNotRead
+	}
+	return store, nil
+}
+
+// beginMemory begins a conversation that remembers. user is the user's secret; if it is empty, the result is nil. It
+// returns a *assistantscript.Failure on failure. The caller holds Mu.
+func (s *localSession) beginMemory(user string) (*profiles.Conversation, error) {
 	if user == "" {
-		return nil
+		return nil, nil
+	}
+	store, err := s.readableProfiles()
+	if err != nil {
+		return nil, err
 	}
 	s.memoryUser = user
-	return s.profilesOf().Begin(s.state.read().Project, user)
+	return store.Begin(s.state.read().Project, user), nil
+}
+
+// sweepProfiles deletes expired profiles.
+func (l *localSessions) sweepProfiles() {
+	if err := l.profiles.Sweep(); err != nil {
+		l.log.Warn("failed to delete expired profiles", "err", err)
+	}
 }
 
 // saveProfiles writes the profiles that have changed.
@@ -41,7 +67,7 @@ func (l *localSessions) saveProfiles() error {
 }
 
 // memory calls do with the profiles and the project of the session to which token gives access, and with the user that
-// now uses them. It returns ErrGatewayToken if there is no such session.
+// now uses them. It returns ErrGatewayToken if there is no such session, or errMemoryNotRead.
 func (m *Manager) memory(token, user string, do func(*profiles.Store, string)) error {
 	app, ok := m.local.tokens.find(token, m.opts.Now())
 	if !ok {
@@ -53,8 +79,12 @@ func (m *Manager) memory(token, user string, do func(*profiles.Store, string)) e
 	if s.isOver || s.script == nil {
 		return ErrGatewayToken
 	}
+	store, err := s.readableProfiles()
+	if err != nil {
+		return err
+	}
 	s.memoryUser = user
-	do(s.profilesOf(), s.state.read().Project)
+	do(store, s.state.read().Project)
 	return nil
 }
 
@@ -95,19 +125,29 @@ func (m *Manager) UsePrivateMemory(id, profile string) error {
 	if err != nil {
 		return err
 	}
-	s.setMemory(&profile)
-	return nil
+	return s.setMemory(&profile)
 }
 
-// setMemory gives the session a profile of its own, or the stored profiles if profile is nil.
-func (s *localSession) setMemory(profile *string) {
-	var own *profiles.Store
-	if profile != nil {
-		own = profiles.NewPrivate(*profile, s.Now)
+// setMemory gives the session a profile of its own, or the stored profiles if profile is nil. It saves which, so that
+// a session with a profile of its own does not use the stored ones after a restart of the daemon. It returns a
+// *problem.Error on failure, and then changes nothing.
+func (s *localSession) setMemory(profile *string) error {
+	own := profile != nil
+	if was := s.state.read().OwnMemory; was != own {
+		s.state.update(func(m *meta) { m.OwnMemory = own })
+		if err := s.state.save(); err != nil {
+			s.state.update(func(m *meta) { m.OwnMemory = was })
+			return stateProblem("save which memory the session uses", err)
+		}
+	}
+	var store *profiles.Store
+	if own {
+		store = profiles.NewPrivate(*profile, s.Now)
 	}
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	s.memory = own
+	s.memory = store
+	return nil
 }
 
 // WearerMemory returns the profile of the user that the apps of a local session used last, or "" if they used none. It

@@ -121,3 +121,51 @@ func TestMemory_NeedsAToken(t *testing.T) {
 		t.Errorf("erase: got %v, want invalid_key", err)
 	}
 }
+
+// A session with a profile of its own does not use the stored profiles after a restart of the daemon.
+func TestMemory_OfAScenarioStaysPrivateAfterARestart(t *testing.T) {
+	dir := t.TempDir()
+	m := New(Options{StateDir: dir, Backend: &fakeBackend{}, Transports: &fakeTransports{}, Endpoints: fakeEndpoints{}})
+	stop := serve(t, m)
+	o, token := remembering(t, m, `{"scenario":1,"name":"x","memory":"Name: Ben","assistant":{"rules":`+slowMemory+
+		`},"steps":[]}`)
+	wantMemory(t, m, token, "Name: Ben")
+	m.local.profiles.Put("com.example.app", wearer, "Name: Ann")
+	stop()
+	m = newLocal(t, dir, &fakeTransports{}, nil)
+	m.local.profiles.Put("com.example.app", wearer, "Name: Ann")
+	s := m.local.find(o.SessionID)
+	if s == nil || s.script == nil && s.wake() != nil {
+		t.Fatal("the session is not open after the restart")
+	}
+	s.Mu.Lock()
+	c, err := s.beginMemory(wearer)
+	s.Mu.Unlock()
+	if err != nil || c.Profile != "" {
+		t.Errorf("after the restart: got %q, %v, want an empty profile", c.Profile, err)
+	}
+	c.End("Likes tea")
+	if got := m.local.profiles.Get("com.example.app", wearer).Text; got != "Name: Ann" {
+		t.Errorf("the stored profile is %q, want it unchanged", got)
+	}
+}
+
+// While the file cannot be read, calls that remember are refused and the file stays.
+func TestMemory_RefusesWhileUnreadable(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "memory.json"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	m := newLocal(t, dir, &fakeTransports{}, nil)
+	_, token := remembering(t, m, `{"rules":`+slowMemory+`}`)
+	_, read := m.Memory(token, wearer)
+	_, set := m.SetMemory(token, wearer, "a")
+	_, ask := m.AskAssistant(t.Context(), token, wearer, chat("slow"))
+	_, speak := m.Converse(token, wearer, 24_000, nil)
+	for what, err := range map[string]error{"read": read, "replace": set, "erase": m.EraseMemory(token, wearer),
+		"call": ask, "conversation": speak} {
+		if failure(err) != "unavailable" {
+			t.Errorf("%s: got %v, want unavailable", what, err)
+		}
+	}
+}

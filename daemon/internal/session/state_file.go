@@ -35,6 +35,8 @@ type meta struct {
 	Snapshot glasses.Snapshot `json:"snapshot"`
 	// Standing is the state set by apps that the next pair of glasses receives.
 	Standing glasses.Standing `json:"standing"`
+	// OwnMemory is whether the session has a profile of its own, which a restart of the daemon empties.
+	OwnMemory bool `json:"ownMemory,omitempty"`
 }
 
 // transportName returns the name of the session's transport.

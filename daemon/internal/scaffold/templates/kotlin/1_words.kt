@@ -19,6 +19,11 @@ import java.net.Socket
 import java.net.SocketTimeoutException
 //: end
 import java.net.URI
+//: if assistant
+import java.nio.file.Files
+import java.nio.file.StandardCopyOption
+import java.nio.file.attribute.PosixFilePermissions
+//: end
 import java.security.MessageDigest
 import java.security.SecureRandom
 import java.util.ArrayDeque
@@ -78,10 +83,10 @@ class Settings(
     val release: Boolean,
     val transport: String? = null,
     val url: String? = null,
-    //: if assistant
-    val user: String? = null,
-    //: end
     val secret: String? = null
+    //: if assistant
+    , val user: String? = null
+    //: end
 )
 
 private class Target(val uri: URI, val secret: String)

@@ -211,9 +211,10 @@ class Glasses internal constructor(private val settings: Settings) : Closeable {
      * was said. remember and errors: as for ask.
      */
     fun converse(
-        instructions: String = "", tools: List<AssistantTool> = emptyList(), remember: Boolean = false,
+        instructions: String = "", tools: List<AssistantTool> = emptyList(),
         onHeard: (String) -> Unit = {}, onSaid: (String) -> Unit = {},
-        onError: (GlassesError) -> Unit = { System.err.println("no answer (${it.code}): ${it.message} ${it.fixHint}") }
+        onError: (GlassesError) -> Unit = { System.err.println("no answer (${it.code}): ${it.message} ${it.fixHint}") },
+        remember: Boolean = false
     ): ConversationEnd {
         if (conversation != null) throw assistantError("busy", "a conversation is running already")
         try {

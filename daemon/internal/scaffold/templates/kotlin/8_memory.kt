@@ -35,16 +35,17 @@ private fun readUser(file: File): String? = if (file.exists()) file.readText().t
 private fun makeUser(file: File): String {
     val secret = ByteArray(16).also { SecureRandom().nextBytes(it) }.joinToString("") { String.format("%02x", it) }
     file.parentFile.mkdirs()
-    val own = File("$file.${secret.take(8)}") // replaced in one step, so that no other process reads a part
-    own.createNewFile()
-    own.setReadable(false, false)
-    own.setReadable(true, true)
-    own.setWritable(true, true)
-    own.writeText(secret)
-    if (!own.renameTo(file)) { // Windows replaces no file
-        file.delete()
-        if (!own.renameTo(file)) throw IOException("cannot write $file")
+    // The file gets its name in one step, so that no other process reads a part.
+    val own = File("$file.${secret.take(8)}").toPath()
+    val mode = PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"))
+    val isPosix = "posix" in own.fileSystem.supportedFileAttributeViews()
+    if (isPosix) Files.createFile(own, mode) else Files.createFile(own)
+    Files.write(own, secret.toByteArray())
+    val isFirst = runCatching { Files.createLink(file.toPath(), own) }.isSuccess // otherwise the other's secret counts
+    if (!isFirst && readUser(file) == null) { // an unusable file, or a file system without links
+        Files.move(own, file.toPath(), StandardCopyOption.REPLACE_EXISTING)
     }
-    return secret
+    Files.deleteIfExists(own)
+    return readUser(file) ?: throw IOException("cannot write $file")
 }
 //: end

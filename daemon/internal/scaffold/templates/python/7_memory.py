@@ -40,9 +40,15 @@ def _read_user(path: str) -> str:
 def _make_user(path: str) -> str:
     secret = os.urandom(16).hex()
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    own = "%s.%s" % (path, secret[:8])  # replaced in one step, so that no other process reads a part
+    own = "%s.%s" % (path, secret[:8])  # gets its name in one step, so that no other process reads a part
     with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as f:
         f.write(secret)
-    os.replace(own, path)
+    try:
+        os.link(own, path)  # fails if another process was first: its secret counts
+    except OSError:
+        if not _read_user(path):  # an unusable file, or a file system without links
+            os.replace(own, path)
+            return _read_user(path)
+    os.unlink(own)
     return _read_user(path)
 #: end

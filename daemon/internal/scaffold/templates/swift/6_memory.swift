@@ -33,7 +33,7 @@ enum AssistantUser {
 
     private static func read(_ file: URL) throws -> String? {
         if !FileManager.default.fileExists(atPath: file.path) { return nil }
-        let text = try String(contentsOf: file, encoding: .utf8)
+        let text = try String(contentsOf: file, encoding: .utf8).trimmingCharacters(in: .whitespacesAndNewlines)
         return isValid(text) ? text : nil
     }
 
@@ -43,8 +43,20 @@ enum AssistantUser {
         try FileManager.default.createDirectory(
             at: file.deletingLastPathComponent(), withIntermediateDirectories: true,
             attributes: [.posixPermissions: 0o700])
-        try Data(secret.utf8).write(to: file, options: .atomic)
-        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.path)
+        // The file is private before it is written, and gets its name in one step: no other process reads a part.
+        let own = file.appendingPathExtension(String(secret.prefix(8)))
+        guard FileManager.default.createFile(
+            atPath: own.path, contents: Data(), attributes: [.posixPermissions: 0o600])
+        else { throw CocoaError(.fileWriteUnknown) }
+        defer { try? FileManager.default.removeItem(at: own) }
+        try Data(secret.utf8).write(to: own)
+        do {
+            try FileManager.default.linkItem(at: own, to: file)
+        } catch {
+            if let first = try read(file) { return first }  // another process was first
+            try? FileManager.default.removeItem(at: file)  // an unusable file, or a file system without links
+            try FileManager.default.moveItem(at: own, to: file)
+        }
         return secret
     }
 }

@@ -69,6 +69,7 @@ export class Glasses {
   #gateway?: Gateway;
   #user: () => string;
   #asking = new Set<AbortController>();
+  #profileCalls = new Set<AbortController>(); // which stopAsking does not end
   #conversation: Conversation | undefined;
   #refusals = new Map<string, (code: string) => void>(); // by the id of a command that nothing waits for
   //: end
@@ -250,14 +251,23 @@ export class Glasses {
 
   /** Returns what the service remembers about the user; "" if that is nothing. */
   async memory(): Promise<string> {
-    const user = this.#user();
-    return this.#callGateway(new AbortController(), (call) => call.profile("GET", user));
+    return this.#profile("GET");
   }
 
   /** Deletes what the service remembers about the user. */
   async forget(): Promise<void> {
+    await this.#profile("DELETE");
+  }
+
+  async #profile(method: "GET" | "DELETE"): Promise<string> {
     const user = this.#user();
-    await this.#callGateway(new AbortController(), (call) => call.profile("DELETE", user));
+    const stop = new AbortController();
+    this.#profileCalls.add(stop);
+    try {
+      return await this.#callGateway(stop, (call) => call.profile(method, user));
+    } finally {
+      this.#profileCalls.delete(stop);
+    }
   }
 
   /** Ends every ask in progress: it rejects with the code cancelled. */
@@ -664,6 +674,7 @@ export class Glasses {
     this.#taker = undefined;
     //: if assistant
     this.#stopAsking(why);
+    for (const stop of this.#profileCalls) stop.abort(why);
     this.#conversation?.end(why.code);
     //: end
   }

@@ -90,7 +90,7 @@ class AssistantCall {
     if (response.status !== 200) throw await this.#refusal(this.#stop, response);
     const text = await this.#wait(this.#stop, response.text(), true);
     try {
-      return String(JSON.parse(text).profile);
+      return String(JSON.parse(text).profile ?? "");
     } catch {
       throw assistantError("bad_answer", "the AI gateway sent an invalid answer");
     }

@@ -51,13 +51,22 @@ function storeOf(app: string): UserStore {
     : os.platform() === "darwin" ? path.join(os.homedir(), "Library", "Application Support")
       : XDG_DATA_HOME || path.join(os.homedir(), ".local", "share");
   const file = path.join(data, app, "glasses-user");
+  const read = (): string | null => (fs.existsSync(file) ? fs.readFileSync(file, "utf8").trim() : null);
   return {
-    read: () => (fs.existsSync(file) ? fs.readFileSync(file, "utf8").trim() : null),
-    write: (secret) => { // in one step, so that no other process reads a part
+    read,
+    write: (secret) => { // it gets its name in one step, so that no other process reads a part
       fs.mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
       const own = `${file}.${secret.slice(0, 8)}`;
       fs.writeFileSync(own, secret, { mode: 0o600 });
-      fs.renameSync(own, file);
+      try {
+        fs.linkSync(own, file); // fails if another process was first: its secret counts
+      } catch {
+        if (!userForm.test(read() ?? "")) { // an unusable file, or a file system without links
+          fs.renameSync(own, file);
+          return;
+        }
+      }
+      fs.unlinkSync(own);
     },
   };
 }
