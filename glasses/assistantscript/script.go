@@ -19,18 +19,22 @@ import (
 const (
 	MaxFile      = 64 << 10 // bytes
 	MaxRules     = 200
-	MaxToolCalls = 16                                    // per reply
-	MaxDelay     = 60_000                                // ms
-	maxContains  = 500                                   // characters
-	maxPattern   = 200                                   // characters per pattern
-	maxRemember  = 500                                   // characters of a line to remember
-	maxPatterns  = 2000                                  // total instructions of all patterns, which bounds the time to match
-	maxText      = 8000                                  // characters per reply
-	maxMatched   = 4 << 10                               // bytes of a message that conditions examine
-	lineChars    = `\x00-\x1f\x7f-\x9f` + "\u2028\u2029" // control characters and separators of lines
-	memoryLine   = `^[^` + lineChars + `]*[^ ` + lineChars + `][^` + lineChars + `]*$`
+	MaxToolCalls = 16      // per reply
+	MaxDelay     = 60_000  // ms
+	maxContains  = 500     // characters
+	maxPattern   = 200     // characters per pattern
+	maxRemember  = 500     // characters of a line to remember
+	maxPatterns  = 2000    // total instructions of all patterns, which bounds the time to match
+	maxText      = 8000    // characters per reply
+	maxMatched   = 4 << 10 // bytes of a message that conditions examine
 	toolName     = `^[a-zA-Z0-9_-]{1,64}$`
 	toolNameForm = "a name of 1 to 64 letters, digits, _ and -"
+)
+
+// Control characters and separators of lines, and a line without them that is not blank.
+const (
+	lineChars  = `\x00-\x1f\x7f-\x9f` + "\u2028\u2029"
+	memoryLine = `^[^` + lineChars + `]*[^ ` + lineChars + `][^` + lineChars + `]*$`
 )
 
 // Script is the content of one script file.
@@ -108,7 +112,8 @@ func ListRules(place string) strictjson.Rules {
 		place: {What: "The first that matches gives the answer.", MaxItems: MaxRules, Example: "[" + ruleExample + "]"},
 		rule:  {Required: []string{"when", "reply"}, Example: ruleExample},
 		rule + ".when": {What: "What must hold for the last message, and for what is known about the user.",
-			AnyOf: []string{"contains", "pattern", "toolResult", "memory", "noMemory", "always"}, Example: `{"contains": "milk"}`},
+			AnyOf:   []string{"contains", "pattern", "toolResult", "memory", "noMemory", "always"},
+			Example: `{"contains": "milk"}`},
 		rule + ".when.contains": {What: "Part of its text, ignoring case.", MinLength: 1, MaxLength: maxContains},
 		rule + ".when.pattern": {What: "A regular expression (RE2) for part of its text.", MinLength: 1,
 			MaxLength: maxPattern},
@@ -127,7 +132,7 @@ func ListRules(place string) strictjson.Rules {
 		rule + ".reply.error.message": {MinLength: 1, MaxLength: maxContains,
 			What: "For the app; the code's own text if missing."},
 		rule + ".reply.remember": {MinLength: 1, MaxLength: maxRemember, Pattern: memoryLine, Form: "one line of text",
-			What: "A line for the user's profile, added after the answer, in real time at the end of the conversation."},
+			What: "A line for the user's profile, added after the answer, or at the end of a realtime conversation."},
 		rule + ".reply.delayMs": ms("How long the answer takes, in milliseconds on the session's clock.", 0, MaxDelay),
 	}
 	for _, at := range []string{rule + ".reply.toolCall", rule + ".reply.toolCalls[]"} {
