@@ -366,10 +366,11 @@ func TestMemory_InvalidAnswerOfModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ answer, want string }{
-		{"NONE", "Drinks tea."}, {"  \n", "Drinks tea."}, {"a\x00b", "Drinks tea."},
+		{"NONE", "Drinks tea."}, {"NONE\n", "Drinks tea."}, {"  \n", "Drinks tea."}, {"a\x00b", "Drinks tea."},
 		{strings.Repeat("x", memory.MaxProfile+1), "Drinks tea."},
 		{"a\r\nb\n", "a\nb"},
 		{strings.Repeat("x", 4090) + "\n12345\n67890", strings.Repeat("x", 4090) + "\n12345"},
+		{"EMPTY\n", ""},
 	} {
 		w.answersMerges(c.answer)
 		w.say(t, wearer, tells("Hello"))

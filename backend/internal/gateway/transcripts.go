@@ -25,7 +25,7 @@ const (
 // mutex of transcripts.
 type transcript struct {
 	who        Caller
-	generation int64 // of the profile when the conversation began
+	generation memory.Generation // of the profile when the conversation began
 	text       string
 	remember   []string // lines that a script wants to remember; a script reads no text
 	scripted   bool
