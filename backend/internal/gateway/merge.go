@@ -21,6 +21,8 @@ const (
 	mergeAttempts  = 4 // if the profile changes meanwhile
 )
 
+var errMergePanic = errors.New("the program panicked")
+
 // mergeInstructions tell the memory model what to do. The conversation is what anybody said, so that nothing in it may
 // change the task.
 const mergeInstructions = `You keep notes about one user of an assistant, for later conversations with the same user.
@@ -75,7 +77,7 @@ func (s *Service) startMerge(t *transcript, all bool) bool {
 		defer leave()
 		for t != nil {
 			ctx, cancel := context.WithTimeout(context.Background(), s.Limits.Total)
-			if err := s.merge(ctx, t); err != nil {
+			if err := s.mergeSafely(ctx, t); err != nil {
 				s.Log.Info("memory not written", "account", t.who.Account, "reason", reasonOf(err))
 			}
 			cancel()
@@ -91,6 +93,16 @@ func reasonOf(err error) string {
 		return code
 	}
 	return err.Error()
+}
+
+// mergeSafely is merge, but a panic is an error, so that one conversation cannot end the process.
+func (s *Service) mergeSafely(ctx context.Context, t *transcript) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errMergePanic // the panic's value may repeat what was said
+		}
+	}()
+	return s.merge(ctx, t)
 }
 
 // merge writes what was said into the user's profile. It writes nothing if the profile was erased after the

@@ -380,6 +380,24 @@ func TestMemory_InvalidAnswerOfModel(t *testing.T) {
 	}
 }
 
+func TestMemory_IncompleteAnswerOfModel(t *testing.T) {
+	for answer, want := range map[string]bool{
+		`{"choices":[{"finish_reason":"stop"}]}`: true, `{"choices":[{"finish_reason":"length"}]}`: false,
+		`{"choices":[{}]}`: false, `{"choices":[]}`: false,
+	} {
+		if got := isComplete([]byte(answer)); got != want {
+			t.Errorf("%s is complete: got %t, want %t", answer, got, want)
+		}
+	}
+}
+
+func TestMemory_LinesHaveSpeakers(t *testing.T) {
+	got := appendLine("", wire.Line{Role: wire.RoleUser, Text: "a\u2028b\rc\u0085d"})
+	if want := "user: a\nuser: b\nuser: c\nuser: d\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestMemory_ErasedDuringMerge(t *testing.T) {
 	w := newMemoryWorld(t, credit.USD, memoryDatabase(t))
 	w.merges, w.gate = make(chan struct{}), make(chan struct{})
