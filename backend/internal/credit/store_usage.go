@@ -149,12 +149,17 @@ func Merge(ctx context.Context, tx *sql.Tx, accountID, from, into string) error 
 			SELECT account_id, CAST($3 AS TEXT), hour, model, kind, source, `+UsageSums+` FROM gateway_usage
 			WHERE account_id = $1 AND app_id = $2 `+addToUsage,
 		`UPDATE gateway_calls SET app_id = $3 WHERE account_id = $1 AND app_id = $2`,
-		`INSERT INTO gateway_settings (account_id, app_id, day_cap, month_cap, caps_version, key_source, key_allowance)
-			SELECT account_id, CAST($3 AS TEXT), day_cap, month_cap, caps_version, key_source, key_allowance
-			FROM gateway_settings
+		`INSERT INTO gateway_settings (account_id, app_id, day_cap, month_cap, caps_version, key_source,
+				key_allowance, memory_days, memory_generation)
+			SELECT account_id, CAST($3 AS TEXT), day_cap, month_cap, caps_version, key_source, key_allowance, memory_days,
+				memory_generation FROM gateway_settings
 			WHERE account_id = $1 AND app_id = $2
 			ON CONFLICT (account_id, app_id) DO UPDATE SET day_cap = `+lower("day_cap")+`, month_cap = `+lower("month_cap")+`,
 				key_allowance = `+lower("key_allowance")+`, caps_version = gateway_settings.caps_version + 1,
+				memory_days = CASE WHEN COALESCE(excluded.memory_days, 30) < COALESCE(gateway_settings.memory_days, 30)
+					THEN excluded.memory_days ELSE gateway_settings.memory_days END,
+				memory_generation = CASE WHEN excluded.memory_generation <> 0
+					THEN excluded.memory_generation ELSE gateway_settings.memory_generation END,
 				key_source = CASE WHEN excluded.key_source = 'own' THEN 'own' ELSE gateway_settings.key_source END`,
 		`DELETE FROM gateway_settings WHERE account_id = $1 AND app_id = $2 AND $2 <> $3`,
 		`UPDATE local_servers SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS

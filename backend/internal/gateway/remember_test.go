@@ -366,16 +366,35 @@ func TestMemory_InvalidAnswerOfModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ answer, want string }{
-		{"NONE", "Drinks tea."}, {"  \n", "Drinks tea."}, {"a\x00b", "Drinks tea."},
+		{"NONE", "Drinks tea."}, {"NONE\n", "Drinks tea."}, {"  \n", "Drinks tea."}, {"a\x00b", "Drinks tea."},
 		{strings.Repeat("x", memory.MaxProfile+1), "Drinks tea."},
 		{"a\r\nb\n", "a\nb"},
 		{strings.Repeat("x", 4090) + "\n12345\n67890", strings.Repeat("x", 4090) + "\n12345"},
+		{"EMPTY\n", ""},
 	} {
 		w.answersMerges(c.answer)
 		w.say(t, wearer, tells("Hello"))
 		w.rest(t)
 		w.purse.last()
 		w.isText(t, c.want)
+	}
+}
+
+func TestMemory_IncompleteAnswerOfModel(t *testing.T) {
+	for answer, want := range map[string]bool{
+		`{"choices":[{"finish_reason":"stop"}]}`: true, `{"choices":[{"finish_reason":"length"}]}`: false,
+		`{"choices":[{}]}`: false, `{"choices":[]}`: false,
+	} {
+		if got := isComplete([]byte(answer)); got != want {
+			t.Errorf("%s is complete: got %t, want %t", answer, got, want)
+		}
+	}
+}
+
+func TestMemory_LinesHaveSpeakers(t *testing.T) {
+	got := appendLine("", wire.Line{Role: wire.RoleUser, Text: "a\u2028b\rc\u0085d"})
+	if want := "user: a\nuser: b\nuser: c\nuser: d\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -18,6 +18,7 @@ const (
 	maxTranscript  = 32 << 10 // bytes of one conversation, its last ones
 	maxTranscripts = 1024
 	mergeAfter     = time.Minute // without a call of the user
+	mergeWithin    = time.Hour   // of the first of its calls, even if more follow
 	mergeEvery     = 5 * time.Second
 )
 
@@ -25,13 +26,14 @@ const (
 // mutex of transcripts.
 type transcript struct {
 	who        Caller
-	generation int64 // of the profile when the conversation began
+	generation memory.Generation // of the profile when the conversation began
 	text       string
 	remember   []string // lines that a script wants to remember; a script reads no text
 	scripted   bool
 	live       bool // a realtime session that has not ended
 	last       time.Time
 	due        time.Time
+	began      time.Time // of a conversation of calls
 }
 
 func (t *transcript) user() memory.User {
@@ -80,11 +82,14 @@ func (ts *transcripts) add(t *transcript, share int) (pushedOut *transcript) {
 func (ts *transcripts) note(t *transcript, now time.Time, share int) (pushedOut *transcript) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	t.last, t.due = now, now.Add(mergeAfter)
+	t.began, t.last, t.due = now, now, now.Add(mergeAfter)
 	for o := range ts.open {
 		if !o.live && o.scripted == t.scripted && o.due.After(o.last) && o.user() == t.user() {
 			// The conversation began with the earlier call: an erasure since then also covers what it repeats.
-			t.generation, t.remember = o.generation, append(o.remember, t.remember...)
+			t.generation, t.remember, t.began = o.generation, append(o.remember, t.remember...), o.began
+			if latest := t.began.Add(mergeWithin); t.due.After(latest) {
+				t.due = latest
+			}
 			delete(ts.open, o)
 			break
 		}
@@ -153,18 +158,22 @@ func (ts *transcripts) takeOne(t *transcript) *transcript {
 	return &taken
 }
 
-// done ends the work on a user's profile. It returns the user's next transcript that is due, on which the work goes on,
+// done ends the work on a user's profile. It returns the user's oldest transcript that is due, on which the work goes on,
 // or nil.
 func (ts *transcripts) done(u memory.User, now time.Time, all bool) *transcript {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	delete(ts.merging, u)
+	var next *transcript
 	for t := range ts.open {
-		if t.user() == u && ts.isDue(t, now, all) {
-			return ts.takeOne(t)
+		if t.user() == u && ts.isDue(t, now, all) && (next == nil || t.last.Before(next.last)) {
+			next = t
 		}
 	}
-	return nil
+	if next == nil {
+		return nil
+	}
+	return ts.takeOne(next)
 }
 
 // putBack adds a transcript again whose memory cannot be written yet.
@@ -213,7 +222,7 @@ func appendLine(text string, line wire.Line) string {
 		return text
 	}
 	// Each line begins with its speaker, so that no text can pretend to be another's.
-	text += line.Role + ": " + strings.ReplaceAll(tail(said), "\n", "\n"+line.Role+": ") + "\n"
+	text += line.Role + ": " + strings.ReplaceAll(memory.AsLines(tail(said)), "\n", "\n"+line.Role+": ") + "\n"
 	return tail(text)
 }
 

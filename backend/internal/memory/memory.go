@@ -51,14 +51,17 @@ type Profile struct {
 	Text               string
 	UpdatedAt          time.Time
 	ExpiresAt          time.Time // unless it is used before
-	generation, ofAll  int64     // numbers of erasures, of the user and of the whole project
+	generation, ofAll  int64     // marks of the last erasures, of the user and of the whole project; 0 without one
 	hash, boundTo, was string    // of the row; was is the sealed text, or "" without one
 	exists             bool      // whether there is a row
 }
 
-// Generation identifies the time since the last erasure: a conversation that began with another generation must not be
-// written.
-func (p Profile) Generation() int64 { return p.generation + p.ofAll }
+// Generation identifies the time since the last erasures, of a user and of the whole project. Generations can be
+// compared.
+type Generation struct{ user, project int64 }
+
+// Generation returns the current generation: a conversation that began with another must not be written.
+func (p Profile) Generation() Generation { return Generation{p.generation, p.ofAll} }
 
 // CheckText returns an *InvalidError unless a text can be a profile: at most MaxProfile bytes of UTF-8, whose only
 // control characters are line breaks and tabs.

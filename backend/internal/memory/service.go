@@ -160,14 +160,17 @@ func (s *Service) Put(ctx context.Context, u User, text string) (Profile, error)
 }
 
 // Save replaces the text of a profile, unless the text has changed or was erased since the profile was read; it reports
-// whether it has saved the text. It returns the errors of Put.
+// whether it has saved the text. An empty text removes the profile. It returns the errors of Put.
 func (s *Service) Save(ctx context.Context, u User, p Profile, text string) (bool, error) {
 	if err := CheckText(text); err != nil {
 		return false, err
 	}
-	sealed, err := s.Sealer.Seal(credentials.KindMemory, u.Account, p.boundTo, p.hash, text)
-	if err != nil {
-		return false, fmt.Errorf("encrypt memory: %w", err)
+	var sealed credentials.Sealed
+	if text != "" {
+		var err error
+		if sealed, err = s.Sealer.Seal(credentials.KindMemory, u.Account, p.boundTo, p.hash, text); err != nil {
+			return false, fmt.Errorf("encrypt memory: %w", err)
+		}
 	}
 	row := stored{rowID: rowID{u.Account, u.Project, p.hash, p.boundTo}, sealed: sealed, generation: p.generation,
 		updatedAt: s.now()}

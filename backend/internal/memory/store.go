@@ -2,7 +2,9 @@ package memory
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
+	"encoding/binary"
 	"errors"
 	"time"
 
@@ -53,7 +55,14 @@ func (s *Store) memory(ctx context.Context, id rowID) (stored, bool, error) {
 	return row, err == nil, err
 }
 
-// allErased selects how often all profiles of a project were erased.
+// newMark returns the mark of an erasure, a random number: the marks of a deleted row must not appear again.
+func newMark() (int64, error) {
+	var b [8]byte
+	_, err := rand.Read(b[:])
+	return int64(binary.BigEndian.Uint64(b[:])>>2) + 1, err // #nosec G115 -- less than 1<<62, and never 0
+}
+
+// allErased selects the mark of the last erasure of all profiles of a project.
 const allErased = `COALESCE((SELECT g.memory_generation FROM gateway_settings g
 	WHERE g.account_id = $1 AND g.app_id = $2), 0)`
 
@@ -86,48 +95,65 @@ func (s *Store) save(ctx context.Context, m stored, p Profile) (saved bool, err 
 		values = append(values, p.generation, p.was)
 	}
 	err = s.Write(ctx, func(tx *sql.Tx) error {
+		// Waits for eraseEntries, whose changes the statement could not see otherwise.
+		if err := projects.Lock(ctx, tx, db.ErrNoProject, m.account, m.project); err != nil {
+			return err
+		}
 		saved, err = db.Changed(ctx, tx, "save memory", text, values...)
 		return err
 	})
 	return saved, err
 }
 
-// erased is the change of a row whose text is erased. The row keeps no text, and is deleted at $1.
-const erased = `sealed = '', wrapped = '', key_id = '', generation = memories.generation + 1, expires_at = $1`
+// erased is the change of a row whose text is erased. The row keeps no text, and is deleted at $1. $2 is the mark
+// of the erasure.
+const erased = `sealed = '', wrapped = '', key_id = '', expires_at = $1, generation = $2`
 
 // erase erases a user's text in all rows that it may be in, and adds the first row if there is none.
 func (s *Store) erase(ctx context.Context, ids []rowID, now time.Time) error {
 	until := db.ToMS(now.Add(fenceTime))
+	mark, err := newMark()
+	if err != nil {
+		return err
+	}
 	return s.Write(ctx, func(tx *sql.Tx) error {
 		for _, id := range ids[1:] {
 			if err := db.Exec(ctx, tx, "erase memory", `UPDATE memories SET `+erased+`
-				WHERE account_id = $2 AND app_id = $3 AND user_hash = $4`, until, id.account, id.project,
+				WHERE account_id = $3 AND app_id = $4 AND user_hash = $5`, until, mark, id.account, id.project,
 				id.hash); err != nil {
 				return err
 			}
 		}
 		id := ids[0]
-		return db.Exec(ctx, tx, "erase memory", `INSERT INTO memories (expires_at, account_id, app_id, user_hash,
-				sealed_for, sealed, wrapped, key_id, generation, created_at, updated_at, used_at)
-			VALUES ($1, $2, $3, $4, $5, '', '', '', 1, $6, $6, $6)
+		return db.Exec(ctx, tx, "erase memory", `INSERT INTO memories (expires_at, generation, account_id, app_id,
+				user_hash, sealed_for, sealed, wrapped, key_id, created_at, updated_at, used_at)
+			VALUES ($1, $2, $3, $4, $5, $6, '', '', '', $7, $7, $7)
 			ON CONFLICT (account_id, app_id, user_hash) DO UPDATE SET `+erased,
-			until, id.account, id.project, id.hash, id.boundTo, db.ToMS(now))
+			until, mark, id.account, id.project, id.hash, id.boundTo, db.ToMS(now))
 	})
 }
 
 // eraseEntries erases the texts of the entry's project whose hash begins with prefix. It returns ErrNotFound if prefix
 // is not empty and there is none. Without a prefix, it also keeps conversations from writing that have no row yet.
 func (s *Store) eraseEntries(ctx context.Context, prefix string, e audit.Entry) error {
+	mark, err := newMark()
+	if err != nil {
+		return err
+	}
 	return audit.Write(ctx, s.DB, e, func(tx *sql.Tx) error {
+		// A save that begins meanwhile waits, and then sees the mark.
+		if err := projects.Lock(ctx, tx, ErrNotFound, e.AccountID, e.Project); err != nil {
+			return err
+		}
 		n, err := db.ExecCount(ctx, tx, "erase memories", `UPDATE memories SET `+erased+`
-			WHERE account_id = $2 AND app_id = $3 AND user_hash >= $4 AND user_hash < $5 AND sealed <> ''`,
-			db.ToMS(e.At.Add(fenceTime)), e.AccountID, e.Project, prefix, prefix+"g")
+			WHERE account_id = $3 AND app_id = $4 AND user_hash >= $5 AND user_hash < $6 AND sealed <> ''`,
+			db.ToMS(e.At.Add(fenceTime)), mark, e.AccountID, e.Project, prefix, prefix+"g")
 		if err != nil || prefix != "" {
 			return db.Require(n > 0, err, ErrNotFound)
 		}
 		return db.Exec(ctx, tx, "erase memories", `INSERT INTO gateway_settings (account_id, app_id, memory_generation)
-			VALUES ($1, $2, 1) ON CONFLICT (account_id, app_id)
-			DO UPDATE SET memory_generation = gateway_settings.memory_generation + 1`, e.AccountID, e.Project)
+			VALUES ($1, $2, $3) ON CONFLICT (account_id, app_id)
+			DO UPDATE SET memory_generation = excluded.memory_generation`, e.AccountID, e.Project, mark)
 	})
 }
 

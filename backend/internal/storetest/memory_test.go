@@ -190,6 +190,15 @@ func memoryFence(t *testing.T, f *memoryFixture) {
 		must(f.memories.Use(t.Context(), bob))(t).Generation() == before.Generation() {
 		t.Error("a conversation from before the owner's erasure was saved")
 	}
+	// A conversation that began after an erasure is not saved after another one, even if the first mark is gone.
+	fatal(t, f.memories.Erase(t.Context(), bob))
+	between := must(f.memories.Use(t.Context(), bob))(t)
+	f.clock.pass(25 * time.Hour)
+	fatal(t, f.memories.Sweep(t.Context()))
+	fatal(t, f.memories.Erase(t.Context(), bob))
+	if must(f.memories.Use(t.Context(), bob))(t).Generation() == between.Generation() {
+		t.Error("two erasures have the same mark")
+	}
 	// The mark of an erasure is deleted when no conversation can have begun before it.
 	fatal(t, f.memories.Erase(t.Context(), bob))
 	f.clock.pass(25 * time.Hour)

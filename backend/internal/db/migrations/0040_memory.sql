@@ -1,7 +1,7 @@
 -- +goose Up
 -- What apps remember about their users between conversations. user_hash is a keyed hash of the user's secret with the
 -- account and the project in sealed_for, which does not change when a merge moves the row. sealed, wrapped and key_id
--- are as in credentials, and '' in a row whose text was erased. Such a row keeps only generation, which counts the
+-- are as in credentials, and '' in a row whose text was erased. Such a row keeps only generation, which marks the
 -- erasures, for as long as a conversation may last that began before.
 CREATE TABLE memories (
 	account_id TEXT NOT NULL,
@@ -22,8 +22,8 @@ CREATE TABLE memories (
 CREATE INDEX memories_key ON memories (key_id);
 CREATE INDEX memories_expires ON memories (expires_at);
 
--- memory_days is when a profile is deleted, in days after its last use. NULL is the default. memory_generation counts the
--- erasures of all profiles of a project.
+-- memory_days is when a profile is deleted, in days after its last use. NULL is the default. memory_generation is
+-- the mark of the last erasure of all profiles of a project, or 0.
 ALTER TABLE gateway_settings ADD COLUMN memory_days BIGINT;
 ALTER TABLE gateway_settings ADD COLUMN memory_generation BIGINT NOT NULL DEFAULT 0;
 
