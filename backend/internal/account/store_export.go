@@ -64,6 +64,12 @@ var exportSections = []exportSection{
 	{"creditNotices", "credit_notices", "*", ofAccount},
 	{"gatewaySettings", "gateway_settings", "*", ofAccount},
 	{"localServers", "local_servers", "*", ofAccount},
+	{"attestationSettings", "attest_settings", "*", ofAccount},
+	{
+		"attestedInstalls", "attest_installs",
+		"id, app_id, platform, app, environment, created_at, attested_at, expires_at, revoked_at", ofAccount,
+	},
+	{"attestationRefusals", "attest_refusals", "*", ofAccount},
 	{"gatewayUsage", "gateway_usage", "app_id, hour AS hour_at, model, kind, source, " + credit.UsageSums, ofAccount},
 	{"gatewayCalls", "gateway_calls", "*", ofAccount},
 	{"audit", "audit", "*", ofAccount},
@@ -80,7 +86,7 @@ var exportSections = []exportSection{
 var notExported = []string{
 	"link_trail", "password_guesses", "sign_ups", "settings", "telemetry_events", "analytics_seen", "analytics_installs",
 	"analytics_salts", "session_secrets", "session_gateway_tokens", "passkey_ceremonies", "credit_free_grants",
-	"goose_db_version",
+	"attest_challenges", "attest_tokens", "goose_db_version",
 }
 
 // neverExported lists the columns that no section contains, even if the section selects "*".

@@ -227,6 +227,17 @@ func TestTokens_EndWithInstallKeyAndProject(t *testing.T) {
 			t.Errorf("another project's install: got %v, want ErrNoInstall", err)
 		}
 
+		d = w.device()
+		first := w.who
+		token, err = w.attest(d, w.challenge())
+		w.must(err)
+		w.who = w.key(project)
+		latest, err := w.assert(d, w.challenge())
+		w.must(err)
+		w.must(w.projects.RevokeKey(t.Context(), "ada", project, first.KeyID, audit.Person()))
+		w.opens(token, attest.ErrBadToken) // obtained with the revoked key
+		w.opens(latest, nil)
+
 		token, err = w.attest(w.device(), w.challenge())
 		w.must(err)
 		w.must(w.projects.RevokeKey(t.Context(), "ada", project, w.who.KeyID, audit.Person()))

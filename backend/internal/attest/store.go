@@ -137,8 +137,8 @@ func (s *Store) attest(
 			return fmt.Errorf("save install: %w", err)
 		}
 		return db.ExecAll(ctx, tx, "save attestation",
-			db.Stmt(`INSERT INTO attest_tokens (hash, install_id, expires_at) VALUES ($1, $2, $3)`, i.tokenHash, id,
-				db.ToMS(i.expires)),
+			db.Stmt(`INSERT INTO attest_tokens (hash, install_id, project_key, expires_at) VALUES ($1, $2, $3, $4)`,
+				i.tokenHash, id, i.who.KeyID, db.ToMS(i.expires)),
 			db.Stmt(`DELETE FROM attest_tokens WHERE install_id = $1 AND (expires_at <= $2 OR hash IN
 				(SELECT hash FROM attest_tokens WHERE install_id = $1 AND hash <> $3
 					ORDER BY expires_at DESC, hash LIMIT $4 OFFSET $5))`, id, db.ToMS(i.now), i.tokenHash, 10*maxTokens,
@@ -171,7 +171,9 @@ func (s *Store) CallerByToken(ctx context.Context, hash string, now time.Time) (
 		err = row.Scan(&c.Account, &c.Project, &c.Install)
 		return c, err
 	}, `SELECT i.account_id, i.app_id, i.id FROM attest_installs i
-		WHERE i.id = (SELECT install_id FROM attest_tokens WHERE hash = $1 AND expires_at > $2)`+live, hash, db.ToMS(now))
+		WHERE i.id = (SELECT t.install_id FROM attest_tokens t WHERE t.hash = $1 AND t.expires_at > $2
+			AND (SELECT COUNT(*) FROM project_keys k WHERE k.id = t.project_key AND k.revoked_at IS NULL) = 1)`+live,
+		hash, db.ToMS(now))
 }
 
 // LiveInstalls returns the IDs in ids of installs whose calls may continue, in any order. It accepts at most a few

@@ -61,8 +61,10 @@ func (c *call) admit(ctx context.Context, api wire.API, body []byte) (err error)
 	if c.request, err = wire.Decode(api, body); err != nil {
 		return err
 	}
-	if c.script, err = c.s.script(ctx, c.who, c.request.Model); err != nil {
-		return err
+	if c.kind != kindMemory {
+		if c.script, err = c.s.script(ctx, c.who, c.request.Model); err != nil {
+			return err
+		}
 	}
 	if c.model = scriptModel; c.script == nil {
 		if c.model, c.own, err = c.s.find(ctx, c.who, c.request.Model); err != nil {

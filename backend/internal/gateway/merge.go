@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -166,9 +167,15 @@ func (s *Service) merged(ctx context.Context, t *transcript, profile string) (st
 	return text, nil
 }
 
-// ask calls a model for the project, which pays for the call, and returns the text of its answer.
+// ask calls a model for the project, which pays for the call, and returns the text of its answer. It checks the key only
+// once. It does not check a session, which may have been closed since the conversation.
 func (s *Service) ask(ctx context.Context, who Caller, body []byte) (string, error) {
-	who.User, who.Session = "", "" // reads no memory and no script
+	who.User = "" // reads no memory
+	if who.Session == "" {
+		if live, err := s.Keys.LiveKeys(ctx, []string{who.Key}); err != nil || len(live) == 0 {
+			return "", cmp.Or(err, errRevoked)
+		}
+	}
 	c := &call{s: s, who: who, started: s.Now(), kind: kindMemory}
 	if err := c.admit(ctx, wire.Chat, body); err != nil {
 		refusal := refusalOf(err)

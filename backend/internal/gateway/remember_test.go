@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -460,6 +461,33 @@ func TestMemory_TwoConversations(t *testing.T) {
 	w.gate <- struct{}{}
 	w.calls.Wait()
 	w.isText(t, "Fact 0.\nFact 1.")
+}
+
+// TestMemory_CallsOfOneConversation proves that calls are remembered whether or not they repeat what was said before.
+func TestMemory_CallsOfOneConversation(t *testing.T) {
+	ts, now := newTranscripts(), time.Now()
+	note := func(text string, lines ...string) {
+		ts.note(&transcript{who: wearer, text: text, remember: lines, scripted: len(lines) > 0}, now, 8)
+	}
+	note("user: I am Ada.\nassistant: Hello.\n")
+	note("user: I am Ada.\nassistant: Hello.\nuser: I drink tea.\nassistant: Noted.\n")
+	note("user: What time is it?\nassistant: Noon.\n")
+	for range 100 {
+		note("", strings.Repeat("x", 400), "Likes jazz.")
+	}
+	taken := ts.take(now.Add(mergeAfter), false)
+	if len(taken) != 1 {
+		t.Fatalf("got %d transcripts at once, want one of the user", len(taken))
+	}
+	for other := ts.done(taken[0].user(), now.Add(mergeAfter), false); other != nil; {
+		taken, other = append(taken, other), ts.done(other.user(), now.Add(mergeAfter), false)
+	}
+	slices.SortFunc(taken, func(a, b *transcript) int { return len(a.text) - len(b.text) })
+	want := "user: I am Ada.\nassistant: Hello.\nuser: I drink tea.\nassistant: Noted.\n" +
+		"user: What time is it?\nassistant: Noon.\n"
+	if len(taken) != 2 || len(taken[0].remember) != 2 || taken[1].text != want {
+		t.Errorf("got %+v, want each text and line once", taken)
+	}
 }
 
 func TestMemory_Realtime(t *testing.T) {

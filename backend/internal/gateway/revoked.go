@@ -13,6 +13,7 @@ const keysAtOnce = 256
 // queries the store, because another process may have revoked the key. Calls whose key cannot be checked continue.
 func (s *Service) cutRevoked(ctx context.Context) error {
 	calls, ids := s.kept(), map[string]bool{}
+	maps.DeleteFunc(calls, func(c *call, _ context.CancelCauseFunc) bool { return c.kind == kindMemory }) // see ask
 	for c := range calls {
 		ids[c.who.Key] = true
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 	"github.com/service-dev/service/backend/internal/memory"
+	"github.com/service-dev/service/glasses/assistantscript"
 )
 
 // Limits on what is kept of conversations, in the memory of this process only, until the memory model has read it.
@@ -77,8 +78,8 @@ func (ts *transcripts) add(t *transcript, share int) (pushedOut *transcript) {
 	return pushedOut
 }
 
-// note replaces the transcript of a user's conversation of calls, which is due a while later. It returns a transcript
-// that had to make room; see add.
+// note adds to the transcript of a user's conversation of calls, which is due a while later. A call that repeats what
+// was said before replaces it. note returns a transcript that had to make room; see add.
 func (ts *transcripts) note(t *transcript, now time.Time, share int) (pushedOut *transcript) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -86,7 +87,12 @@ func (ts *transcripts) note(t *transcript, now time.Time, share int) (pushedOut 
 	for o := range ts.open {
 		if !o.live && o.scripted == t.scripted && o.due.After(o.last) && o.user() == t.user() {
 			// The conversation began with the earlier call: an erasure since then also covers what it repeats.
-			t.generation, t.remember, t.began = o.generation, append(o.remember, t.remember...), o.began
+			t.generation, t.began = o.generation, o.began
+			if t.scripted {
+				t.remember = strings.Split(assistantscript.Merge("", append(o.remember, t.remember...)), "\n")
+			} else if !repeats(t.text, o.text) {
+				t.text = tail(o.text + t.text)
+			}
 			if latest := t.began.Add(mergeWithin); t.due.After(latest) {
 				t.due = latest
 			}
@@ -95,6 +101,12 @@ func (ts *transcripts) note(t *transcript, now time.Time, share int) (pushedOut 
 		}
 	}
 	return ts.add(t, share)
+}
+
+// repeats reports whether a call's text contains the end of what was said before.
+func repeats(text, before string) bool {
+	const end = 1 << 10 // bytes
+	return strings.Contains(text, before[max(0, len(before)-end):])
 }
 
 // begin adds the transcript of a realtime session. It returns false if there are too many.
@@ -151,9 +163,12 @@ func (ts *transcripts) isDue(t *transcript, now time.Time, all bool) bool {
 // takeOne removes a transcript and returns it, or what was said so far in a session that goes on. The caller must hold
 // mu.
 func (ts *transcripts) takeOne(t *transcript) *transcript {
-	delete(ts.open, t)
+	if !t.live {
+		delete(ts.open, t)
+	}
 	ts.merging[t.user()] = true
 	taken := *t
+	taken.live = false
 	t.text, t.remember = "", nil
 	return &taken
 }

@@ -29,6 +29,8 @@ const (
 var (
 	ErrNotConfigured = errors.New("this backend has no key for encrypting memories")
 	ErrNotFound      = errors.New("no such profile")
+	// ErrTooMany is returned for another user of a project with MaxProfiles.
+	ErrTooMany = errors.New("the project remembers too many users")
 )
 
 // InvalidError reports a text that cannot be a profile, or days that cannot be set. Message never contains the text.

@@ -19,6 +19,8 @@ const (
 	shortID    = 12 // hexadecimal digits of the hash that owners see
 	// MaxListed is the maximum number of profiles that List returns.
 	MaxListed = 100
+	// MaxProfiles is the maximum number of users that a project remembers.
+	MaxProfiles = 10_000
 )
 
 // Service stores profiles. Its Serve must run while it is used.

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -99,17 +100,30 @@ func (s *Store) save(ctx context.Context, m stored, p Profile) (saved bool, err 
 		if err := projects.Lock(ctx, tx, db.ErrNoProject, m.account, m.project); err != nil {
 			return err
 		}
+		if !p.exists {
+			if full, err := isFull(ctx, tx, m.account, m.project); err != nil || full {
+				return cmp.Or(err, ErrTooMany)
+			}
+		}
 		saved, err = db.Changed(ctx, tx, "save memory", text, values...)
 		return err
 	})
 	return saved, err
 }
 
+// isFull reports whether a project has MaxProfiles rows.
+func isFull(ctx context.Context, tx *sql.Tx, account, project string) (bool, error) {
+	n, err := db.QueryValue[int](ctx, tx, `SELECT COUNT(*) FROM memories WHERE account_id = $1 AND app_id = $2`,
+		account, project)
+	return n >= MaxProfiles, err
+}
+
 // erased is the change of a row whose text is erased. The row keeps no text, and is deleted at $1. $2 is the mark
 // of the erasure.
 const erased = `sealed = '', wrapped = '', key_id = '', expires_at = $1, generation = $2`
 
-// erase erases a user's text in all rows that it may be in, and adds the first row if there is none.
+// erase erases a user's text in all rows that it may be in, and adds the first row if there is none. In a project with
+// too many rows, it marks an erasure of all profiles instead of adding a row.
 func (s *Store) erase(ctx context.Context, ids []rowID, now time.Time) error {
 	until := db.ToMS(now.Add(fenceTime))
 	mark, err := newMark()
@@ -125,12 +139,31 @@ func (s *Store) erase(ctx context.Context, ids []rowID, now time.Time) error {
 			}
 		}
 		id := ids[0]
+		if full, err := isFull(ctx, tx, id.account, id.project); err != nil || full {
+			return cmp.Or(err, eraseWithoutRow(ctx, tx, id, until, mark))
+		}
 		return db.Exec(ctx, tx, "erase memory", `INSERT INTO memories (expires_at, generation, account_id, app_id,
 				user_hash, sealed_for, sealed, wrapped, key_id, created_at, updated_at, used_at)
 			VALUES ($1, $2, $3, $4, $5, $6, '', '', '', $7, $7, $7)
 			ON CONFLICT (account_id, app_id, user_hash) DO UPDATE SET `+erased,
 			until, mark, id.account, id.project, id.hash, id.boundTo, db.ToMS(now))
 	})
+}
+
+func eraseWithoutRow(ctx context.Context, tx *sql.Tx, id rowID, until, mark int64) error {
+	n, err := db.ExecCount(ctx, tx, "erase memory", `UPDATE memories SET `+erased+`
+		WHERE account_id = $3 AND app_id = $4 AND user_hash = $5`, until, mark, id.account, id.project, id.hash)
+	if err != nil || n > 0 {
+		return err
+	}
+	return markAllErased(ctx, tx, id.account, id.project, mark)
+}
+
+// markAllErased keeps conversations from writing that began before.
+func markAllErased(ctx context.Context, tx *sql.Tx, account, project string, mark int64) error {
+	return db.Exec(ctx, tx, "erase memories", `INSERT INTO gateway_settings (account_id, app_id, memory_generation)
+		VALUES ($1, $2, $3) ON CONFLICT (account_id, app_id)
+		DO UPDATE SET memory_generation = excluded.memory_generation`, account, project, mark)
 }
 
 // eraseEntries erases the texts of the entry's project whose hash begins with prefix. It returns ErrNotFound if prefix
@@ -151,9 +184,7 @@ func (s *Store) eraseEntries(ctx context.Context, prefix string, e audit.Entry) 
 		if err != nil || prefix != "" {
 			return db.Require(n > 0, err, ErrNotFound)
 		}
-		return db.Exec(ctx, tx, "erase memories", `INSERT INTO gateway_settings (account_id, app_id, memory_generation)
-			VALUES ($1, $2, $3) ON CONFLICT (account_id, app_id)
-			DO UPDATE SET memory_generation = excluded.memory_generation`, e.AccountID, e.Project, mark)
+		return markAllErased(ctx, tx, e.AccountID, e.Project, mark)
 	})
 }
 

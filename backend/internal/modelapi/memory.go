@@ -3,6 +3,7 @@ package modelapi
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -191,6 +192,9 @@ func memoryRefusal(err error) error {
 	switch {
 	case errors.As(err, &invalid):
 		return gateway.Refuse(problem.CodeInvalidValue, invalid.Message).At("profile")
+	case errors.Is(err, memory.ErrTooMany):
+		return gateway.Refuse(problem.CodeMemoryOff, fmt.Sprintf("the project already remembers %d users, as many as it can: "+
+			"unused profiles expire, and its owner can erase them", memory.MaxProfiles))
 	case errors.Is(err, db.ErrNoProject):
 		return errInvalidKey // the project was deleted during the call
 	}

@@ -3,6 +3,7 @@ package storetest
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -23,6 +24,7 @@ func TestMemory(t *testing.T) {
 		"erased bytes are gone":                  memoryGone,
 		"an erasure fences what began before":    memoryFence,
 		"two writers, neither is lost":           memoryTogether,
+		"a project remembers so many users":      memoryMaximum,
 		"another user's secret":                  memoryOthers,
 		"a stolen database without the key":      memoryStolen,
 		"a moved row is not decrypted":           memoryMoved,
@@ -206,6 +208,28 @@ func memoryFence(t *testing.T, f *memoryFixture) {
 	if n := f.store.count("SELECT COUNT(*) FROM memories WHERE account_id = 'bob'"); n != 0 {
 		t.Errorf("rows of erased memories after a day: got %d, want 0", n)
 	}
+}
+
+// memoryMaximum proves that a project remembers a limited number of users, and that an erasure needs no row then.
+func memoryMaximum(t *testing.T, f *memoryFixture) {
+	u := user("bob", appID)
+	before := must(f.memories.Use(t.Context(), u))(t)
+	f.store.exec(fmt.Sprintf(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
+		INSERT INTO memories (account_id, app_id, user_hash, sealed_for, sealed, wrapped, key_id, generation, created_at,
+			updated_at, used_at, expires_at)
+		SELECT 'bob', '%s', 'user ' || i, '%s', 'x', 'x', 'x', 0, 1, 1, 1, 9000000000000000 FROM n`, memory.MaxProfiles, appID,
+		appID))
+	if _, err := f.memories.Put(t.Context(), u, remembered); !errors.Is(err, memory.ErrTooMany) {
+		t.Errorf("one user too many: got %v, want ErrTooMany", err)
+	}
+	fatal(t, f.memories.Erase(t.Context(), u))
+	if must(f.memories.Use(t.Context(), u))(t).Generation() == before.Generation() {
+		t.Error("an erasure without a row left no mark")
+	}
+	if n := f.store.count("SELECT COUNT(*) FROM memories WHERE account_id = 'bob'"); n != memory.MaxProfiles {
+		t.Errorf("rows after the erasure: got %d, want %d", n, memory.MaxProfiles)
+	}
+	f.store.exec("DELETE FROM memories WHERE account_id = 'bob'")
 }
 
 func memoryTogether(t *testing.T, f *memoryFixture) {

@@ -56,10 +56,11 @@ CREATE TABLE attest_installs (
 );
 CREATE INDEX attest_installs_latest ON attest_installs (account_id, app_id, attested_at);
 
--- Keyed hashes of the tokens of installs.
+-- Keyed hashes of the tokens of installs, and the IDs of the project keys with which they were obtained.
 CREATE TABLE attest_tokens (
 	hash       TEXT PRIMARY KEY,
 	install_id TEXT NOT NULL REFERENCES attest_installs (id) ON DELETE CASCADE,
+	project_key TEXT NOT NULL,
 	expires_at BIGINT NOT NULL
 );
 CREATE INDEX attest_tokens_install ON attest_tokens (install_id);
