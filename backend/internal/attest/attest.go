@@ -51,7 +51,7 @@ type State string
 const (
 	Attested State = "attested" // it has a valid token
 	Expired  State = "expired"  // its tokens have expired; it may attest again
-	Revoked  State = "revoked"  // the project's owner revoked it; it stays so
+	Revoked  State = "revoked"  // the project's owner revoked it; it stays so until it is deleted
 )
 
 // Refused is why an attestation was refused. Reason is one word, from apple.Reason, google.Reason or the ones below.
