@@ -13,7 +13,7 @@ const corrupt = `(\.corrupt-\d{8}T\d{6}Z)?`
 // files matches the paths of the service's files in a state directory, which the documentation of the state directory
 // lists.
 var files = anyOf(
-	`(adapters|glasses|install)\.json`+corrupt, `auth\.json`, `adapter\.approved`, `config\.yaml`, `consent`,
+	`(adapters|glasses|install|memory)\.json`+corrupt, `auth\.json`, `adapter\.approved`, `config\.yaml`, `consent`,
 	`install\.lock`,
 	`run/(daemon\.lock|start\.lock|daemon\.json|codes\.json|control\.sock|mcp\.sock)`, `run/a/.+`,
 	`log/serviced\.(log|log\.1|stderr)`,
