@@ -40,7 +40,10 @@ private class Companion(val glasses: Glasses) {
             val text = answer.ifEmpty { "I cannot answer now." }
             if (remember) draw(text, "Forget me") else draw(text)
         } else if (event.type == "input" && target != "") {
-            if (target == "Forget") attempt { glasses.forget() }
+            if (target == "Forget" && attempt { glasses.forget(); true } == null) {
+                draw("It is not deleted.", "Forget me")
+                return
+            }
             remember = target == "Yes"
             draw(if (remember) "Tell me about yourself." else "I remember nothing.")
         }

@@ -41,7 +41,8 @@ with connect("Companion", "1.0") as glasses:
         if event.type == "transcript" and event.payload["final"]:
             answer(event.payload["text"])
         elif event.type == "input" and target:
-            if target == "Forget":
-                attempt(glasses.forget)
+            if target == "Forget" and not attempt(lambda: glasses.forget() is None):
+                draw("It is not deleted.", "Forget me")
+                continue
             remember = target == "Yes"
             draw("Tell me about yourself." if remember else "I remember nothing.")

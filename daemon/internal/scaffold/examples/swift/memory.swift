@@ -46,7 +46,10 @@ actor Companion {
     }
 
     func choose(_ target: String) async throws {
-        if target == "Forget" { _ = try await attempt { try await glasses.forget() } }
+        if target == "Forget" {
+            let isDeleted = try await attempt { () -> Bool in try await glasses.forget(); return true } ?? false
+            if !isDeleted { return try await draw("It is not deleted.", ["Forget me"]) }
+        }
         remember = target == "Yes"
         try await draw(remember ? "Tell me about yourself." : "I remember nothing.")
     }

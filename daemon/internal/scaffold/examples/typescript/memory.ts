@@ -33,7 +33,10 @@ for await (const { type, payload } of glasses.events()) {
     const answer = await attempt(glasses.ask(payload.text, { system: "Answer in one short sentence.", remember }));
     await draw(answer?.text || "I cannot answer now.", ...(remember ? ["Forget me"] : []));
   } else if (type === "input" && payload.target) {
-    if (payload.target === "Forget") await attempt(glasses.forget());
+    if (payload.target === "Forget" && !await attempt(glasses.forget().then(() => true))) {
+      await draw("It is not deleted.", "Forget me");
+      continue;
+    }
     remember = payload.target === "Yes";
     await draw(remember ? "Tell me about yourself." : "I remember nothing.");
   }
