@@ -79,7 +79,8 @@ type assertion struct {
 }
 
 func parseAssertion(object []byte) (a assertion, err error) {
-	return a, decodeAll(object, &a)
+	err = decodeAll(object, &a)
+	return a, err
 }
 
 // authData is decoded authenticator data. Only attestations have a key.
@@ -141,7 +142,8 @@ func parseAuthData(data []byte) (authData, error) {
 type extensions map[string]cbor.RawMessage
 
 func parseExtensions(data []byte) (e extensions, err error) {
-	return e, decodeAll(data, &e)
+	err = decodeAll(data, &e)
+	return e, err
 }
 
 const categoryName = "apple_validation_category_01"
