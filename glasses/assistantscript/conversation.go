@@ -298,8 +298,8 @@ func (c *Conversation) request(tools []string) (*Request, *Failure) {
 	return r, nil
 }
 
-// Remembered returns the lines for the user's profile from the answers that have begun, in order. The caller merges them
-// at the end of the conversation.
+// Remembered returns the lines for the user's profile from the answers that have begun, in order. The caller merges
+// them at the end of the conversation.
 func (c *Conversation) Remembered() []string { return slices.Clone(c.remember) }
 
 // text returns the words of a message.

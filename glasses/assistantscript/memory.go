@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxProfile is the maximum length of a profile, in bytes. A profile is what conversation memory knows about one user of
-// an app.
+// MaxProfile is the maximum length of a profile, in bytes. A profile is what conversation memory knows about one user
+// of an app.
 const MaxProfile = 4096
 
 // CheckProfile returns an error unless profile is at most MaxProfile bytes of UTF-8 whose only control characters are

@@ -53,7 +53,8 @@ func Parse(data []byte) (Scenario, error) {
 		}
 	}
 	if err := assistantscript.CheckProfile(s.Memory); err != nil {
-		return Scenario{}, &Error{Path: "memory", Message: err.Error(), Want: "a profile", Example: `"Name: Ann"`, Beyond: true}
+		return Scenario{}, &Error{Path: "memory", Message: err.Error(), Want: "a profile", Example: `"Name: Ann"`,
+			Beyond: true}
 	}
 	return s, check(s.Steps)
 }

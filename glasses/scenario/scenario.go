@@ -159,8 +159,8 @@ type ExpectNothingClipped struct {
 	WithinMs *int64   `json:"withinMs,omitempty"`
 }
 
-// ExpectMemory describes what the app's assistant must remember about the wearer within WithinMs. Exactly one of Text and
-// Empty is set.
+// ExpectMemory describes what the app's assistant must remember about the wearer within WithinMs. Exactly one of Text
+// and Empty is set.
 type ExpectMemory struct {
 	// Text lists texts that the profile must contain.
 	Text []string `json:"text,omitempty"`

@@ -101,8 +101,8 @@ type AssistantConfig struct {
 	Changed []string `json:"changed,omitempty" check:"name=64"`
 }
 
-// AssistantMemory counts the users about whom something is remembered. Oldest is when the first of them was remembered, or
-// null if there is none. What is remembered about a user is deleted after Days without a conversation.
+// AssistantMemory counts the users about whom something is remembered. Oldest is when the first of them was remembered,
+// or null if there is none. What is remembered about a user is deleted after Days without a conversation.
 type AssistantMemory struct {
 	Profiles int64   `json:"profiles" check:"unsigned"`
 	Oldest   *string `json:"oldest" check:"time"`

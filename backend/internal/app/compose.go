@@ -150,7 +150,8 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 		return nil, err
 	}
 	f.installs = &attest.Service{Store: attest.NewStore(a.db), Hasher: hash, Credentials: f.credentials, Now: time.Now}
-	f.memory = &memory.Service{Store: memory.NewStore(a.db), Hasher: hash, Sealer: f.credentials, Now: time.Now, Log: o.Log}
+	f.memory = &memory.Service{Store: memory.NewStore(a.db), Hasher: hash, Sealer: f.credentials, Now: time.Now,
+		Log: o.Log}
 	if err := a.newGateway(f, o); err != nil {
 		return nil, err
 	}

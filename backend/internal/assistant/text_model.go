@@ -27,8 +27,8 @@ func (s *Service) TextModel(ctx context.Context, account, project string) (strin
 	return stored.TextModel, nil
 }
 
-// MemoryModel returns the ID of a project's memory model, and the ID of the gateway's model that writes the memory, or ""
-// for the project's text model.
+// MemoryModel returns the ID of a project's memory model, and the ID of the gateway's model that writes the memory, or
+// "" for the project's text model.
 func (s *Service) MemoryModel(ctx context.Context, account, project string) (id, upstream string, err error) {
 	config, err := s.Get(ctx, account, project)
 	if err != nil {

@@ -66,7 +66,9 @@ func (s *Store) AddChallenge(ctx context.Context, who projects.KeyOwner, hash st
 }
 
 // UseChallenge deletes a challenge of a project. It reports whether the challenge was valid.
-func (s *Store) UseChallenge(ctx context.Context, who projects.KeyOwner, hash string, now time.Time) (ok bool, err error) {
+func (s *Store) UseChallenge(
+	ctx context.Context, who projects.KeyOwner, hash string, now time.Time,
+) (ok bool, err error) {
 	err = s.Write(ctx, func(tx *sql.Tx) error {
 		ok, err = db.Changed(ctx, tx, "use attestation challenge", `DELETE FROM attest_challenges
 			WHERE hash = $1 AND account_id = $2 AND app_id = $3 AND expires_at > $4`, hash, who.AccountID, who.Project,

@@ -37,9 +37,10 @@ func (e *DamagedError) Error() string {
 }
 
 // Rewrap encrypts every data key with the current key; the values stay the same. It includes the memories of users,
-// which count as credentials. It returns the number of rewrapped credentials, even with an error. After a failure, another run continues where this one stopped. It leaves
-// credentials that cannot be decrypted unchanged and reports them in a *DamagedError. It reports data keys whose key
-// is not in the file in a *MissingKeyError. The returned error can wrap both.
+// which count as credentials. It returns the number of rewrapped credentials, even with an error. After a failure,
+// another run continues where this one stopped. It leaves credentials that cannot be decrypted unchanged and reports
+// them in a *DamagedError. It reports data keys whose key is not in the file in a *MissingKeyError. The returned error
+// can wrap both.
 func (s *Service) Rewrap(ctx context.Context) (int, error) {
 	if !s.Configured() {
 		return 0, ErrNotConfigured

@@ -116,8 +116,8 @@ const (
 	OfAccount = "account"
 )
 
-// AttestationRequired reports that a hold for a call with a project key alone would exceed the project's daily allowance
-// for such calls.
+// AttestationRequired reports that a hold for a call with a project key alone would exceed the project's daily
+// allowance for such calls.
 type AttestationRequired struct {
 	Limit    Amount
 	Used     Amount // amount spent and held by such calls on this day

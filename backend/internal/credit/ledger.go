@@ -72,7 +72,8 @@ func (l *Ledger) now() time.Time { return l.o.Now().UTC().Truncate(time.Millisec
 
 // Hold sets the amount aside until Settle, Release or the end of its lease. The amount counts toward the caps of the
 // UTC day and month in which the hold was created. It returns *NoCredit, *Reserved, *Unproved, *CapReached,
-// *AttestationRequired or ErrNoAccount. Only *Reserved can be resolved by waiting. A hold of amount 0 has no ID and is not stored.
+// *AttestationRequired or ErrNoAccount. Only *Reserved can be resolved by waiting. A hold of amount 0 has no ID and is
+// not stored.
 func (l *Ledger) Hold(ctx context.Context, r HoldRequest) (Hold, error) {
 	if r.Amount < 0 || r.Amount > MaxAmount {
 		return Hold{}, fmt.Errorf("hold %d: %w", r.Amount, ErrBadAmount)

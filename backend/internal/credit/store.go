@@ -71,8 +71,8 @@ type Transfer struct {
 	Note          string
 }
 
-// Caps limit the spending per UTC day and month. Keys limits what calls with a project key alone spend per UTC day; only
-// projects have it. A nil cap sets no limit. Version counts the changes and starts at 0.
+// Caps limit the spending per UTC day and month. Keys limits what calls with a project key alone spend per UTC day;
+// only projects have it. A nil cap sets no limit. Version counts the changes and starts at 0.
 type Caps struct {
 	Day, Month, Keys *Amount
 	Version          int64

@@ -113,8 +113,9 @@ func refusal(needed Amount, posted, held int64) error {
 	return &NoCredit{Needed: needed, Available: available, Held: Amount(held)}
 }
 
-// refusalOfLimits returns the reason why the caps or the allowance of a project's keys refuse a hold, or nil. It prefers
-// a limit that would refuse the hold even without the calls in flight. The caller must hold the lock on the balance.
+// refusalOfLimits returns the reason why the caps or the allowance of a project's keys refuse a hold, or nil. It
+// prefers a limit that would refuse the hold even without the calls in flight. The caller must hold the lock on the
+// balance.
 func refusalOfLimits(
 	ctx context.Context, tx *sql.Tx, b lockedBalance, h Hold, at time.Time,
 ) (refused, err error) {
@@ -176,9 +177,9 @@ func refusalOfCaps(
 	return refused, nil
 }
 
-// keySpending returns what calls with a key alone have spent and hold on a day. The held amount is the sum of their open
-// holds, of which an account has only as many as calls in flight, so that servers of an earlier version, which do not
-// know these calls, can release them.
+// keySpending returns what calls with a key alone have spent and hold on a day. The held amount is the sum of their
+// open holds, of which an account has only as many as calls in flight, so that servers of an earlier version, which do
+// not know these calls, can release them.
 func keySpending(ctx context.Context, q db.Querier, accountID, project, day string) (s Spent, err error) {
 	s.Spent, err = db.One(ctx, q, nil, db.Value[Amount], `SELECT key_spent FROM credit_spending
 		WHERE account_id = $1 AND project = $2 AND period = $3`, accountID, project, day)

@@ -167,8 +167,8 @@ func (s *Service) merged(ctx context.Context, t *transcript, profile string) (st
 	return text, nil
 }
 
-// ask calls a model for the project, which pays for the call, and returns the text of its answer. It checks the key only
-// once. It does not check a session, which may have been closed since the conversation.
+// ask calls a model for the project, which pays for the call, and returns the text of its answer. It checks the key
+// only once. It does not check a session, which may have been closed since the conversation.
 func (s *Service) ask(ctx context.Context, who Caller, body []byte) (string, error) {
 	who.User = "" // reads no memory
 	if who.Session == "" {

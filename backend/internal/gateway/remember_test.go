@@ -40,7 +40,7 @@ type noter struct {
 	*httptest.Server
 	mu     sync.Mutex
 	asked  []string      // the text of each request
-	merges chan struct{} // receives a value when a memory is being written; nil if nobody waits
+	merges chan struct{} // receives a value for each memory that is being written; nil in tests that do not wait
 	gate   chan struct{} // receives a value before a memory is written; nil if it is written at once
 	answer string        // of memories; "" for the notes
 }

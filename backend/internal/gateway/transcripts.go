@@ -173,8 +173,8 @@ func (ts *transcripts) takeOne(t *transcript) *transcript {
 	return &taken
 }
 
-// done ends the work on a user's profile. It returns the user's oldest transcript that is due, on which the work goes on,
-// or nil.
+// done ends the work on a user's profile. It returns the user's oldest transcript that is due, on which the work goes
+// on, or nil.
 func (ts *transcripts) done(u memory.User, now time.Time, all bool) *transcript {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

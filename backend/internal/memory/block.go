@@ -14,8 +14,8 @@ var asLines = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2
 // AsLines returns a text in which every end of a line that a model may see is "\n".
 func AsLines(text string) string { return asLines.Replace(text) }
 
-// Block returns a profile as a model reads it, behind the app's own instructions. Each line of the profile is marked, so
-// that none can end the block. It returns "" for an empty profile.
+// Block returns a profile as a model reads it, behind the app's own instructions. Each line of the profile is marked,
+// so that none can end the block. It returns "" for an empty profile.
 func Block(profile string) string {
 	if profile == "" {
 		return ""

@@ -21,8 +21,8 @@ type Store struct{ *db.DB }
 // NewStore returns a Store backed by d.
 func NewStore(d *db.DB) *Store { return &Store{d} }
 
-// rowID identifies a row. boundTo is the project that its hash and its envelope are bound to, which differs from project
-// after a merge.
+// rowID identifies a row. boundTo is the project that its hash and its envelope are bound to, which differs from
+// project after a merge.
 type rowID struct{ account, project, hash, boundTo string }
 
 type stored struct {
@@ -188,7 +188,8 @@ func (s *Store) eraseEntries(ctx context.Context, prefix string, e audit.Entry) 
 	})
 }
 
-// ofProject selects the profiles of a project. The sum keeps PostgreSQL from reading those of all projects by their time.
+// ofProject selects the profiles of a project. The sum keeps PostgreSQL from reading those of all projects by their
+// time.
 const ofProject = ` FROM memories WHERE account_id = $1 AND app_id = $2 AND sealed <> '' AND expires_at + 0 > $3`
 
 func (s *Store) summary(ctx context.Context, account, project string, now time.Time) (Summary, error) {

@@ -12,8 +12,9 @@ import (
 	"github.com/service-dev/service/backend/internal/db"
 )
 
-// MergeProjects moves the keys, sessions, analytics, memories and audit entries of from to into. It also moves the assistant's
-// config, credentials and connection page if into has none. It deletes the rest of from and keeps its ID as an alias.
+// MergeProjects moves the keys, sessions, analytics, memories and audit entries of from to into. It also moves the
+// assistant's config, credentials and connection page if into has none. It deletes the rest of from and keeps its ID as
+// an alias.
 func (s *Store) MergeProjects(ctx context.Context, accountID, src, dst string, e audit.Entry) error {
 	return s.WriteAccount(ctx, accountID, func(tx *sql.Tx) error {
 		from, into, err := readBoth(ctx, tx, resolveProject, accountID, src, dst)

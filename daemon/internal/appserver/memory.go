@@ -31,9 +31,9 @@ func invalidMemory(param, message string) error {
 		Code: problem.CodeInvalidValue, Param: param, Message: message}
 }
 
-// memoryHeaders returns the user's secret that a request contains, or "" if it is missing, and whether the wearer agreed.
-// It returns a *assistantscript.Failure if a header has a value that is not allowed, or if the user is missing although
-// the wearer agreed.
+// memoryHeaders returns the user's secret that a request contains, or "" if it is missing, and whether the wearer
+// agreed. It returns a *assistantscript.Failure if a header has a value that is not allowed, or if the user is missing
+// although the wearer agreed.
 func memoryHeaders(r *http.Request) (user string, agreed bool, err error) {
 	return checkMemory(strings.Join(r.Header.Values(userHeader), ","), strings.Join(r.Header.Values(memoryHeader), ","))
 }

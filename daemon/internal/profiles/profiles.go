@@ -81,8 +81,8 @@ type Store struct {
 }
 
 // New returns the store of a state directory. It reads the file on first use. It renames a file that is not what Save
-// writes and then treats it as empty. While the file cannot be read, Load fails, profiles are empty, and changes have no
-// effect.
+// writes and then treats it as empty. While the file cannot be read, Load fails, profiles are empty, and changes have
+// no effect.
 func New(stateDir string, now func() time.Time, log *slog.Logger) *Store {
 	return &Store{path: filepath.Join(stateDir, fileName), now: now, log: log, entries: map[key]*entry{},
 		open: map[*Conversation]bool{}}

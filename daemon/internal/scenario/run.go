@@ -97,8 +97,8 @@ func (x *run) begin(ctx context.Context) error {
 	return x.findApp(ctx, s.Apps > 0)
 }
 
-// setMemory sets the scenario's profile, before an app receives the address of the assistant. Browser sessions have none
-// of their own, so they cannot run scenarios that depend on it.
+// setMemory sets the scenario's profile, before an app receives the address of the assistant. Browser sessions have
+// none of their own, so they cannot run scenarios that depend on it.
 func (x *run) setMemory() error {
 	needs := x.s.Memory != "" || slices.ContainsFunc(x.s.Steps, func(s scenario.Step) bool { return s.ExpectMemory != nil })
 	if !needs && !session.IsLocal(x.req.SessionID) {

@@ -25,8 +25,8 @@ type StepsRequest struct {
 	DeviceModel string
 	// Assistant is the script for the app's assistant from now on; nil keeps the current script.
 	Assistant *scenario.Assistant
-	// Memory is what the assistant remembers about the wearer from now on, apart from other sessions; nil keeps the current
-	// memory.
+	// Memory is what the assistant remembers about the wearer from now on, apart from other sessions; nil keeps the
+	// current memory.
 	Memory *string
 	// Dir is the absolute directory to which paths in the steps are relative.
 	Dir string

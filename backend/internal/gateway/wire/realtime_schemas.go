@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// These stand for the provider's name of a voice, for the gateway's limits and for its notes until the event is complete. No allowed
-// text contains a control character without an escape.
+// These stand for the provider's name of a voice, for the gateway's limits and for its notes until the event is
+// complete. No allowed text contains a control character without an escape.
 const (
 	voiceHere  = "\x00voice"
 	limitsHere = "\x00limits"

@@ -228,8 +228,8 @@ public final class Glasses: @unchecked Sendable {
     /// still while the gateway works. Errors have fixHint, and retryAfterMs if waiting helps: no_gateway, cancelled,
     /// gateway_unreachable, gateway_timeout, answer_broken, bad_answer, too_many_rounds, and those of the gateway:
     /// no_credit, credit_reserved, credit_locked, cap_reached, request_too_large, model_not_found, not_configured,
-    /// provider_busy, ... remember states that the wearer agreed that the service remembers what is said; the model then
-    /// knows it later.
+    /// provider_busy, ... remember states that the wearer agreed that the service remembers what is said; the model
+    /// then knows it later.
     public func ask(conversation: [JSONObject], system: String? = nil, tools: [AssistantTool] = [],
                     remember: Bool = false,
                     onText: @Sendable (String) async throws -> Void = { _ in }) async throws -> AssistantAnswer {
