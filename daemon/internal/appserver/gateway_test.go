@@ -30,6 +30,12 @@ func gateway(t *testing.T, m *session.Manager, s session.Opened) glasses.Gateway
 		session.LocalRequest{Project: "com.example.app", AssistantScript: path}); err != nil {
 		t.Fatal(err)
 	}
+	return welcomeGateway(t, s)
+}
+
+// welcomeGateway attaches an app to a session and returns the gateway in its welcome.
+func welcomeGateway(t *testing.T, s session.Opened) glasses.Gateway {
+	t.Helper()
 	ws, err := dial(t, s.AppEndpoint, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -41,20 +41,7 @@ func remembering(t *testing.T, m *session.Manager, project string) (session.Open
 	if err != nil {
 		t.Fatal(err)
 	}
-	ws, err := dial(t, s.AppEndpoint, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	send(t, ws, helloFrame(secretOf(t, s)))
-	f, err := until(t, ws, func(f glasses.Frame) bool { return f.Type == glasses.TypeWelcome })
-	if err != nil {
-		t.Fatal(err)
-	}
-	var w glasses.Welcome
-	if err := json.Unmarshal(f.Payload, &w); err != nil || w.Gateway == nil {
-		t.Fatalf("%s %v", f.Payload, err)
-	}
-	return s, *w.Gateway
+	return s, welcomeGateway(t, s)
 }
 
 func agreed(user string) []string { return []string{userHeader, user, memoryHeader, wearerAgreed} }
