@@ -21,63 +21,56 @@ const milkScript = `{"rules": [
 // account. The Swift example does not run because this machine has no compiler for it.
 func TestAssistantExample_InEachLanguage(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "")
-	needAgent(t)
-	a := startAgent(w, "modern", false)
-	defer func() { a.t = t }()
 	script := filepath.Join(t.TempDir(), "assistant.json")
 	writeInto(t, script, milkScript)
-	for _, language := range []string{"typescript", "python", "kotlin"} {
-		t.Run(language, func(t *testing.T) {
-			a.t = t
-			app := exampleApp(t, a, language, "assistant")
-			s := a.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "virtual",
-				"deviceModel": "rayban_display", "assistantScript": script})
-			startApp(t, w, app, s)
-			sees := func(typ string, payload map[string]any) {
-				t.Helper()
-				if row := a.call("waitForEvent", map[string]any{"type": typ, "payload": payload,
-					"timeoutSeconds": 20}); row.Structured["status"] != "found" {
-					t.Fatalf("wait for event %s %v: got %v, want status found", typ, payload, row.Structured)
-				}
+	inEachLanguage(t, func(t *testing.T, w *world, a *agent, language string) {
+		app := exampleApp(t, a, language, "assistant")
+		s := a.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "virtual",
+			"deviceModel": "rayban_display", "assistantScript": script})
+		startApp(t, w, app, s)
+		sees := func(typ string, payload map[string]any) {
+			t.Helper()
+			if row := a.call("waitForEvent", map[string]any{"type": typ, "payload": payload,
+				"timeoutSeconds": 20}); row.Structured["status"] != "found" {
+				t.Fatalf("wait for event %s %v: got %v, want status found", typ, payload, row.Structured)
 			}
-			shows := func(texts ...string) {
-				t.Helper()
-				if verdict := a.call("expectDisplay", map[string]any{"text": texts}); verdict.Structured["status"] != "pass" {
-					t.Errorf("display: want %q, got %v", texts, verdict.Structured)
-				}
+		}
+		shows := func(texts ...string) {
+			t.Helper()
+			if verdict := a.call("expectDisplay", map[string]any{"text": texts}); verdict.Structured["status"] != "pass" {
+				t.Errorf("display: want %q, got %v", texts, verdict.Structured)
 			}
-			advance := func(ms int) {
-				t.Helper()
-				if moved := a.call("advanceTime", map[string]any{"ms": ms}); moved.IsError ||
-					moved.Structured["settled"] != true {
-					t.Errorf("advanceTime: got %v, want settled", moved.Structured)
-				}
+		}
+		advance := func(ms int) {
+			t.Helper()
+			if moved := a.call("advanceTime", map[string]any{"ms": ms}); moved.IsError ||
+				moved.Structured["settled"] != true {
+				t.Errorf("advanceTime: got %v, want settled", moved.Structured)
 			}
-			sees("transcription.start", map[string]any{})
-			say := func(text string) {
-				t.Helper()
-				if said := a.call("injectTranscript", map[string]any{"text": text}); said.IsError {
-					t.Fatalf("injectTranscript: %v", said.Structured)
-				}
+		}
+		sees("transcription.start", map[string]any{})
+		say := func(text string) {
+			t.Helper()
+			if said := a.call("injectTranscript", map[string]any{"text": text}); said.IsError {
+				t.Fatalf("injectTranscript: %v", said.Structured)
 			}
-			say("We need milk")
-			sees("assistant.tool_called", map[string]any{"name": "add_item", "arguments": map[string]any{"item": "milk"}})
-			// The app loses its connection while it waits for the answer, and still receives the answer when it is
-			// due.
-			if got := a.call("injectFault", map[string]any{"dropApp": true}); got.IsError {
-				t.Errorf("injectFault dropApp: %v", got.Structured)
-			}
-			advance(2990)
-			shows("We need milk", "…")
-			advance(10)
-			shows("We need milk", "It is on the list.")
-			sees("speech.say", map[string]any{"text": "It is on the list."})
-			say("And bread")
-			advance(0)
-			shows("And bread", "I cannot answer now.")
-		})
-	}
+		}
+		say("We need milk")
+		sees("assistant.tool_called", map[string]any{"name": "add_item", "arguments": map[string]any{"item": "milk"}})
+		// The app loses its connection while it waits for the answer, and still receives the answer when it is
+		// due.
+		if got := a.call("injectFault", map[string]any{"dropApp": true}); got.IsError {
+			t.Errorf("injectFault dropApp: %v", got.Structured)
+		}
+		advance(2990)
+		shows("We need milk", "…")
+		advance(10)
+		shows("We need milk", "It is on the list.")
+		sees("speech.say", map[string]any{"text": "It is on the list."})
+		say("And bread")
+		advance(0)
+		shows("And bread", "I cannot answer now.")
+	})
 }
 
 type junitReport struct {

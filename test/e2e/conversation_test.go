@@ -97,10 +97,9 @@ func speechWAV(ms int) []byte {
 	return wav.Bytes()
 }
 
-// An app holds a spoken conversation with a script in virtual time: it calls a tool, is interrupted, and the truncation
-// equals what was played.
-func TestConversation_WithScript(t *testing.T) {
-	t.Parallel()
+// inEachLanguage runs a test with a coding agent for each language whose modules run here, and returns their world.
+func inEachLanguage(t *testing.T, test func(t *testing.T, w *world, a *agent, language string)) *world {
+	t.Helper()
 	w := newWorld(t, "")
 	needAgent(t)
 	a := startAgent(w, "modern", false)
@@ -108,12 +107,22 @@ func TestConversation_WithScript(t *testing.T) {
 	for _, language := range []string{"typescript", "python", "kotlin"} {
 		t.Run(language, func(t *testing.T) {
 			a.t = t
-			dir := exampleInto(t, a, language, "assistant")
-			app := talkingApp(t, dir, language)
-			converse(t, w, a, app, dir, true)
-			converse(t, w, a, app, dir, false)
+			test(t, w, a, language)
 		})
 	}
+	return w
+}
+
+// An app holds a spoken conversation with a script in virtual time: it calls a tool, is interrupted, and the truncation
+// equals what was played.
+func TestConversation_WithScript(t *testing.T) {
+	t.Parallel()
+	inEachLanguage(t, func(t *testing.T, w *world, a *agent, language string) {
+		dir := exampleInto(t, a, language, "assistant")
+		app := talkingApp(t, dir, language)
+		converse(t, w, a, app, dir, true)
+		converse(t, w, a, app, dir, false)
+	})
 }
 
 // talkingApp writes the app of a language to dir and returns its command.
@@ -165,36 +174,29 @@ func (a *agent) advance(ms int) {
 // An answer that is longer than what glasses can buffer is played to its end.
 func TestConversation_LongAnswer(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "")
-	needAgent(t)
-	a := startAgent(w, "modern", false)
-	defer func() { a.t = t }()
-	for _, language := range []string{"typescript", "python", "kotlin"} {
-		t.Run(language, func(t *testing.T) {
-			a.t = t
-			dir := exampleInto(t, a, language, "assistant")
-			sound := writeSpeech(t, dir)
-			script := filepath.Join(dir, "script.json")
-			writeInto(t, script, `{"rules":[{"when":{"contains":"milk"},"reply":{"text":"`+
-				strings.Repeat("So it is. ", 150)+`"}}]}`)
-			s := a.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "virtual",
-				"deviceModel": "system_audio", "assistantScript": script})
-			cmd := startApp(t, w, talkingApp(t, dir, language), s)
-			a.sees("audio.start", nil)
-			a.sees("assistant.started", nil)
-			if got := a.call("injectSensor", map[string]any{"microphoneFile": sound}); got.IsError {
-				t.Fatalf("injectSensor: %v", got.Structured)
-			}
-			a.advance(30_000)
-			a.advance(65_000)
-			// The turn ends after half a second of silence.
-			got := a.sees("playback", map[string]any{"state": "finished"})
-			if got["playedMs"] != 90_000.0 || got["at"] != 91_200.0 {
-				t.Errorf("playback finished with %v, want 90000 ms at 91200", got)
-			}
-			closeDuringAnswer(t, a, s, cmd)
-		})
-	}
+	inEachLanguage(t, func(t *testing.T, w *world, a *agent, language string) {
+		dir := exampleInto(t, a, language, "assistant")
+		sound := writeSpeech(t, dir)
+		script := filepath.Join(dir, "script.json")
+		writeInto(t, script, `{"rules":[{"when":{"contains":"milk"},"reply":{"text":"`+
+			strings.Repeat("So it is. ", 150)+`"}}]}`)
+		s := a.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "virtual",
+			"deviceModel": "system_audio", "assistantScript": script})
+		cmd := startApp(t, w, talkingApp(t, dir, language), s)
+		a.sees("audio.start", nil)
+		a.sees("assistant.started", nil)
+		if got := a.call("injectSensor", map[string]any{"microphoneFile": sound}); got.IsError {
+			t.Fatalf("injectSensor: %v", got.Structured)
+		}
+		a.advance(30_000)
+		a.advance(65_000)
+		// The turn ends after half a second of silence.
+		got := a.sees("playback", map[string]any{"state": "finished"})
+		if got["playedMs"] != 90_000.0 || got["at"] != 91_200.0 {
+			t.Errorf("playback finished with %v, want 90000 ms at 91200", got)
+		}
+		closeDuringAnswer(t, a, s, cmd)
+	})
 }
 
 // inject changes a sensor or a state of the glasses.
@@ -209,54 +211,47 @@ func (a *agent) inject(change map[string]any) {
 // once they can speak again.
 func TestConversation_Survives(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "")
-	needAgent(t)
-	a := startAgent(w, "modern", false)
-	defer func() { a.t = t }()
-	for _, language := range []string{"typescript", "python", "kotlin"} {
-		t.Run(language, func(t *testing.T) {
-			a.t = t
-			dir := exampleInto(t, a, language, "assistant")
-			sound := writeSpeech(t, dir)
-			script := filepath.Join(dir, "script.json")
-			writeInto(t, script, `{"rules":[{"when":{"contains":"milk"},"reply":{"text":"`+
-				strings.Repeat("So it is. ", 40)+`"}}]}`)
-			s := a.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "virtual",
-				"deviceModel": "system_audio", "assistantScript": script})
-			cmd := startApp(t, w, talkingApp(t, dir, language), s)
-			a.sees("assistant.started", nil)
-			for _, test := range []struct {
-				name        string
-				state, undo map[string]any
-				reason      string
-			}{
-				{"call", map[string]any{"call": true}, map[string]any{"call": false}, "busy"},
-				{"folded", map[string]any{"hinge": "folded"}, map[string]any{"hinge": "open"}, "hinge_closed"},
-				{"link", map[string]any{"link": "lost"}, map[string]any{"link": "connected"}, "not_connected"},
-			} {
-				a.sees("audio.start", nil)
-				a.inject(map[string]any{"microphoneFile": sound})
-				a.advance(2200) // the turn ends after 1200 ms
-				a.sees("playback", map[string]any{"state": "started"})
-				a.inject(map[string]any{"state": test.state})
-				// The app has reacted by now. The next call that acts would move the place where sees begins.
-				stopped := a.sees("playback", map[string]any{"state": "stopped"})
-				said, cut := a.sees("assistant.said", nil), a.sees("assistant.interrupted", nil)
-				if stopped["reason"] != test.reason || stopped["playedMs"] != 1000.0 || cut["playedMs"] != 1000.0 ||
-					said["audioMs"] != 15_000.0 { // of 24 s: the rest was cancelled
-					t.Errorf("%s: stopped %v, said %v, interrupted %v; want %s, 1000 ms of 15 s", test.name, stopped, said, cut,
-						test.reason)
-				}
-				const steps = `[{"advance":5000},{"expect":{"type":"playback.start","absent":true,"withinMs":0}}]`
-				verdict := a.call("runSteps", map[string]any{"steps": json.RawMessage(steps)})
-				if verdict.Structured["verdict"] != "pass" {
-					t.Errorf("%s: runSteps: got %v, want pass", test.name, verdict.Structured)
-				}
-				a.inject(map[string]any{"state": test.undo})
+	inEachLanguage(t, func(t *testing.T, w *world, a *agent, language string) {
+		dir := exampleInto(t, a, language, "assistant")
+		sound := writeSpeech(t, dir)
+		script := filepath.Join(dir, "script.json")
+		writeInto(t, script, `{"rules":[{"when":{"contains":"milk"},"reply":{"text":"`+
+			strings.Repeat("So it is. ", 40)+`"}}]}`)
+		s := a.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "virtual",
+			"deviceModel": "system_audio", "assistantScript": script})
+		cmd := startApp(t, w, talkingApp(t, dir, language), s)
+		a.sees("assistant.started", nil)
+		for _, test := range []struct {
+			name        string
+			state, undo map[string]any
+			reason      string
+		}{
+			{"call", map[string]any{"call": true}, map[string]any{"call": false}, "busy"},
+			{"folded", map[string]any{"hinge": "folded"}, map[string]any{"hinge": "open"}, "hinge_closed"},
+			{"link", map[string]any{"link": "lost"}, map[string]any{"link": "connected"}, "not_connected"},
+		} {
+			a.sees("audio.start", nil)
+			a.inject(map[string]any{"microphoneFile": sound})
+			a.advance(2200) // the turn ends after 1200 ms
+			a.sees("playback", map[string]any{"state": "started"})
+			a.inject(map[string]any{"state": test.state})
+			// The app has reacted by now. The next call that acts would move the place where sees begins.
+			stopped := a.sees("playback", map[string]any{"state": "stopped"})
+			said, cut := a.sees("assistant.said", nil), a.sees("assistant.interrupted", nil)
+			if stopped["reason"] != test.reason || stopped["playedMs"] != 1000.0 || cut["playedMs"] != 1000.0 ||
+				said["audioMs"] != 15_000.0 { // of 24 s: the rest was cancelled
+				t.Errorf("%s: stopped %v, said %v, interrupted %v; want %s, 1000 ms of 15 s", test.name, stopped, said, cut,
+					test.reason)
 			}
-			closeDuringAnswer(t, a, s, cmd)
-		})
-	}
+			const steps = `[{"advance":5000},{"expect":{"type":"playback.start","absent":true,"withinMs":0}}]`
+			verdict := a.call("runSteps", map[string]any{"steps": json.RawMessage(steps)})
+			if verdict.Structured["verdict"] != "pass" {
+				t.Errorf("%s: runSteps: got %v, want pass", test.name, verdict.Structured)
+			}
+			a.inject(map[string]any{"state": test.undo})
+		}
+		closeDuringAnswer(t, a, s, cmd)
+	})
 }
 
 // converse runs an app. At the end it stops the conversation, or closes the session during an answer.
@@ -339,28 +334,21 @@ func closeDuringAnswer(t *testing.T, a *agent, s toolResult, cmd *exec.Cmd) {
 // example does not run because this machine has no compiler for it.
 func TestConversationExample_PassesItsTest(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "")
-	needAgent(t)
-	a := startAgent(w, "modern", false)
-	defer func() { a.t = t }()
 	// The last wait is for the end of a connection, which virtual time does not wait for.
 	passed := regexp.MustCompile(`PASS  25 steps, (19[2-9]|20[0-2])\.\d{3} s of session time`)
-	for _, language := range []string{"typescript", "python", "kotlin"} {
-		t.Run(language, func(t *testing.T) {
-			a.t = t
-			dir := exampleInto(t, a, language, "conversation")
-			run := append([]string{"session", "run", filepath.Join(dir, "tests", "conversation.json"), "--"},
-				appCommand(t, dir, language, "conversation")...)
-			if out, errs, exit := w.ctl(run...); exit != 0 || !passed.MatchString(out) {
-				t.Errorf("session run: exit %d, want 0: %s%s", exit, out, errs)
-			}
-			run[2] = filepath.Join(dir, "tests", "failing.json")
-			writeInto(t, run[2], failingAnswers)
-			if out, errs, exit := w.ctl(run...); exit != 0 {
-				t.Errorf("session run with answers that fail: exit %d, want 0: %s%s", exit, out, errs)
-			}
-		})
-	}
+	inEachLanguage(t, func(t *testing.T, w *world, a *agent, language string) {
+		dir := exampleInto(t, a, language, "conversation")
+		run := append([]string{"session", "run", filepath.Join(dir, "tests", "conversation.json"), "--"},
+			appCommand(t, dir, language, "conversation")...)
+		if out, errs, exit := w.ctl(run...); exit != 0 || !passed.MatchString(out) {
+			t.Errorf("session run: exit %d, want 0: %s%s", exit, out, errs)
+		}
+		run[2] = filepath.Join(dir, "tests", "failing.json")
+		writeInto(t, run[2], failingAnswers)
+		if out, errs, exit := w.ctl(run...); exit != 0 {
+			t.Errorf("session run with answers that fail: exit %d, want 0: %s%s", exit, out, errs)
+		}
+	})
 }
 
 // A recording of a conversation contains the words that the microphone heard, and replays.

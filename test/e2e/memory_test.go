@@ -14,23 +14,16 @@ import (
 // The scenarios of the example pass in each language: the wearer is asked, known later, and forgotten.
 func TestMemoryExample_PassesItsTests(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "")
-	needAgent(t)
-	a := startAgent(w, "modern", false)
-	defer func() { a.t = t }()
-	for _, language := range []string{"typescript", "python", "kotlin"} {
-		t.Run(language, func(t *testing.T) {
-			a.t = t
-			dir := exampleInto(t, a, language, "memory")
-			app := append([]string{"env", "XDG_DATA_HOME=" + t.TempDir()}, appCommand(t, dir, language, "memory")...)
-			for _, name := range []string{"memory", "memory-later", "memory"} {
-				run := []string{"session", "run", filepath.Join(dir, "tests", name+".json"), "--"}
-				if out, errs, exit := w.ctl(append(run, app...)...); exit != 0 {
-					t.Errorf("session run %s: exit %d, want 0: %s%s", name, exit, out, errs)
-				}
+	w := inEachLanguage(t, func(t *testing.T, w *world, a *agent, language string) {
+		dir := exampleInto(t, a, language, "memory")
+		app := append([]string{"env", "XDG_DATA_HOME=" + t.TempDir()}, appCommand(t, dir, language, "memory")...)
+		for _, name := range []string{"memory", "memory-later", "memory"} {
+			run := []string{"session", "run", filepath.Join(dir, "tests", name+".json"), "--"}
+			if out, errs, exit := w.ctl(append(run, app...)...); exit != 0 {
+				t.Errorf("session run %s: exit %d, want 0: %s%s", name, exit, out, errs)
 			}
-		})
-	}
+		}
+	})
 	if _, err := os.Stat(filepath.Join(w.dir, "memory.json")); err == nil {
 		t.Error("runs of scenarios stored a profile in memory.json")
 	}
@@ -54,44 +47,37 @@ var userSecret = regexp.MustCompile(`^[0-9a-f]{32}$`)
 // app do not.
 func TestMemory_OfOneDevice(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "")
-	needAgent(t)
-	a := startAgent(w, "modern", false)
-	defer func() { a.t = t }()
-	for _, language := range []string{"typescript", "python", "kotlin"} {
-		t.Run(language, func(t *testing.T) {
-			a.t = t
-			dir, data := exampleInto(t, a, language, "memory"), t.TempDir()
-			app := appCommand(t, dir, language, "memory")
-			on := func(data string) []string { return append([]string{"env", "XDG_DATA_HOME=" + data}, app...) }
-			script := filepath.Join(dir, "script.json")
-			writeInto(t, script, `{"rules":[
+	inEachLanguage(t, func(t *testing.T, w *world, a *agent, language string) {
+		dir, data := exampleInto(t, a, language, "memory"), t.TempDir()
+		app := appCommand(t, dir, language, "memory")
+		on := func(data string) []string { return append([]string{"env", "XDG_DATA_HOME=" + data}, app...) }
+		script := filepath.Join(dir, "script.json")
+		writeInto(t, script, `{"rules":[
 				{"when":{"contains":"I am Ann"},"reply":{"text":"Hello Ann.","remember":"Name: Ann"}},
 				{"when":{"memory":"Name: Ann"},"reply":{"text":"You are Ann."}},
 				{"when":{"noMemory":true},"reply":{"text":"We have not met."}}]}`)
-			const shows, says = `{"expectDisplay":{"text":["TEXT"]}}`, `{"transcript":{"text":"TEXT"}}`
-			step := func(form, text string) string { return strings.ReplaceAll(form, "TEXT", text) }
-			meets(t, w, a, on(data), script, step(shows, "May I remember"), `{"input":{"target":"Yes"}}`,
-				step(shows, "Tell me"), step(says, "I am Ann"), step(shows, "Hello Ann."))
-			meets(t, w, a, on(data), script, step(shows, "Welcome back."), step(says, "Who am I?"),
-				step(shows, "You are Ann."))
-			meets(t, w, a, on(t.TempDir()), script, step(shows, "May I remember"), step(says, "Who am I?"),
-				step(shows, "We have not met."))
-			meets(t, w, a, on(data), script, step(shows, "Welcome back."), `{"input":{"target":"Forget"}}`,
-				step(shows, "I remember nothing."), `{"expectMemory":{"empty":true}}`)
-			meets(t, w, a, on(data), script, step(shows, "May I remember"))
+		const shows, says = `{"expectDisplay":{"text":["TEXT"]}}`, `{"transcript":{"text":"TEXT"}}`
+		step := func(form, text string) string { return strings.ReplaceAll(form, "TEXT", text) }
+		meets(t, w, a, on(data), script, step(shows, "May I remember"), `{"input":{"target":"Yes"}}`,
+			step(shows, "Tell me"), step(says, "I am Ann"), step(shows, "Hello Ann."))
+		meets(t, w, a, on(data), script, step(shows, "Welcome back."), step(says, "Who am I?"),
+			step(shows, "You are Ann."))
+		meets(t, w, a, on(t.TempDir()), script, step(shows, "May I remember"), step(says, "Who am I?"),
+			step(shows, "We have not met."))
+		meets(t, w, a, on(data), script, step(shows, "Welcome back."), `{"input":{"target":"Forget"}}`,
+			step(shows, "I remember nothing."), `{"expectMemory":{"empty":true}}`)
+		meets(t, w, a, on(data), script, step(shows, "May I remember"))
 
-			file := filepath.Join(data, "Companion", "glasses-user")
-			secret, err := os.ReadFile(file)
-			if err != nil || !userSecret.Match(secret) {
-				t.Errorf("%s: got %q, %v, want a user's secret", file, secret, err)
-			}
-			if info, err := os.Stat(file); err == nil && info.Mode().Perm() != 0o600 {
-				t.Errorf("%s has mode %04o, want 0600", file, info.Mode().Perm())
-			}
-			remembersSpeech(t, w, a, dir, language)
-		})
-	}
+		file := filepath.Join(data, "Companion", "glasses-user")
+		secret, err := os.ReadFile(file)
+		if err != nil || !userSecret.Match(secret) {
+			t.Errorf("%s: got %q, %v, want a user's secret", file, secret, err)
+		}
+		if info, err := os.Stat(file); err == nil && info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %04o, want 0600", file, info.Mode().Perm())
+		}
+		remembersSpeech(t, w, a, dir, language)
+	})
 }
 
 // remembersSpeech checks that a realtime conversation remembers.

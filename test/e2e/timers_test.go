@@ -40,63 +40,56 @@ func writeInto(t *testing.T, path, text string) {
 // run because this machine has no compiler for it.
 func TestTimerExample_InEachLanguage(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "")
-	needAgent(t)
-	a := startAgent(w, "modern", false)
-	defer func() { a.t = t }()
-	for _, language := range []string{"typescript", "python", "kotlin"} {
-		t.Run(language, func(t *testing.T) {
-			a.t = t
-			app := exampleApp(t, a, language, "timer")
-			s := a.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "virtual"})
-			startApp(t, w, app, s)
-			if row := a.call("waitForEvent", map[string]any{"type": "display.show",
-				"timeoutSeconds": 60}); row.Structured["status"] != "found" {
-				t.Fatalf("the example showed nothing on the display: %v", row.Structured)
+	inEachLanguage(t, func(t *testing.T, w *world, a *agent, language string) {
+		app := exampleApp(t, a, language, "timer")
+		s := a.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "virtual"})
+		startApp(t, w, app, s)
+		if row := a.call("waitForEvent", map[string]any{"type": "display.show",
+			"timeoutSeconds": 60}); row.Structured["status"] != "found" {
+			t.Fatalf("the example showed nothing on the display: %v", row.Structured)
+		}
+		shows := func(texts ...string) {
+			t.Helper()
+			if verdict := a.call("expectDisplay",
+				map[string]any{"text": texts, "withinMs": 0}); verdict.Structured["status"] != "pass" {
+				t.Errorf("display: want %q, got %v", texts, verdict.Structured)
 			}
-			shows := func(texts ...string) {
-				t.Helper()
-				if verdict := a.call("expectDisplay",
-					map[string]any{"text": texts, "withinMs": 0}); verdict.Structured["status"] != "pass" {
-					t.Errorf("display: want %q, got %v", texts, verdict.Structured)
-				}
+		}
+		advance := func(ms int) {
+			t.Helper()
+			if moved := a.call("advanceTime", map[string]any{"ms": ms}); moved.IsError ||
+				moved.Structured["settled"] != true {
+				t.Errorf("advanceTime: got %v, want settled", moved.Structured)
 			}
-			advance := func(ms int) {
-				t.Helper()
-				if moved := a.call("advanceTime", map[string]any{"ms": ms}); moved.IsError ||
-					moved.Structured["settled"] != true {
-					t.Errorf("advanceTime: got %v, want settled", moved.Structured)
-				}
-			}
-			tap := func() {
-				t.Helper()
-				a.call("injectInput", map[string]any{"kind": "tap", "x": 20, "y": 20})
-				advance(0)
-			}
-			advance(2500)
-			shows("3", "Tap to pause")
-			tap()
-			shows("3", "Paused")
-			advance(10_000)
-			shows("3", "Paused")
-			tap()
-			if got := a.call("injectFault", map[string]any{"dropApp": true}); got.IsError {
-				t.Errorf("injectFault dropApp: %v", got.Structured)
-			}
-			// A late display result does not slow the countdown.
-			if got := a.call("injectFault", map[string]any{"command": "display.show", "latencyMs": 1500}); got.IsError {
-				t.Errorf("injectFault latencyMs: %v", got.Structured)
-			}
-			advance(999)
-			shows("3", "Tap to pause")
-			advance(2001)
-			shows("0", "Done")
-			if row := a.call("waitForEvent", map[string]any{"type": "sound.play",
-				"timeoutSeconds": 5}); row.Structured["status"] != "found" {
-				t.Errorf("the example played no sound: %v", row.Structured)
-			}
-		})
-	}
+		}
+		tap := func() {
+			t.Helper()
+			a.call("injectInput", map[string]any{"kind": "tap", "x": 20, "y": 20})
+			advance(0)
+		}
+		advance(2500)
+		shows("3", "Tap to pause")
+		tap()
+		shows("3", "Paused")
+		advance(10_000)
+		shows("3", "Paused")
+		tap()
+		if got := a.call("injectFault", map[string]any{"dropApp": true}); got.IsError {
+			t.Errorf("injectFault dropApp: %v", got.Structured)
+		}
+		// A late display result does not slow the countdown.
+		if got := a.call("injectFault", map[string]any{"command": "display.show", "latencyMs": 1500}); got.IsError {
+			t.Errorf("injectFault latencyMs: %v", got.Structured)
+		}
+		advance(999)
+		shows("3", "Tap to pause")
+		advance(2001)
+		shows("0", "Done")
+		if row := a.call("waitForEvent", map[string]any{"type": "sound.play",
+			"timeoutSeconds": 5}); row.Structured["status"] != "found" {
+			t.Errorf("the example played no sound: %v", row.Structured)
+		}
+	})
 }
 
 // exampleApp returns the command that starts an example of getCodeExample.
