@@ -100,16 +100,9 @@ func (a *API) attest(w http.ResponseWriter, r *http.Request, who gateway.Caller,
 		a.fail(w, r, err)
 		return
 	}
-	body, err := httpjson.ReadBody(w, r, maxProof)
+	body, err := readJSON(w, r, maxProof, fmt.Sprintf("%d KB", maxProof>>10))
 	var p proof
-	switch {
-	case errors.Is(err, httpjson.ErrTooLarge):
-		err = gateway.Refuse(problem.CodeBodyTooLarge, fmt.Sprintf("the body is over %d KB", maxProof>>10))
-	case errors.Is(err, httpjson.ErrNotJSON):
-		err = gateway.Refuse(problem.CodeUnsupportedMediaType, "set Content-Type: application/json")
-	case err != nil:
-		err = gateway.Refuse(problem.CodeInvalidJSON, "the body ended early: send it again")
-	case json.Unmarshal(body, &p) != nil:
+	if err == nil && json.Unmarshal(body, &p) != nil {
 		err = gateway.Refuse(problem.CodeInvalidJSON,
 			"the body must be a JSON object with challenge and the fields of the route, each a string")
 	}

@@ -167,14 +167,12 @@ func (a *API) deleteMemory(w http.ResponseWriter, r *http.Request, u memory.User
 
 // readProfile returns the profile in a request.
 func readProfile(w http.ResponseWriter, r *http.Request) (string, error) {
-	body, err := httpjson.ReadBody(w, r, maxMemoryBody)
-	switch {
-	case errors.Is(err, httpjson.ErrTooLarge):
+	body, err := readJSON(w, r, maxMemoryBody, fmt.Sprintf("%d KB", maxMemoryBody>>10))
+	if refusal := (*gateway.Refusal)(nil); errors.As(err, &refusal) && refusal.Code == problem.CodeBodyTooLarge {
 		return "", memoryRefusal(memory.CheckText(strings.Repeat("x", maxMemoryBody)))
-	case errors.Is(err, httpjson.ErrNotJSON):
-		return "", gateway.Refuse(problem.CodeUnsupportedMediaType, "set Content-Type: application/json")
-	case err != nil:
-		return "", gateway.Refuse(problem.CodeInvalidJSON, "the body ended early: send it again")
+	}
+	if err != nil {
+		return "", err
 	}
 	var given struct {
 		Profile *string `json:"profile"`

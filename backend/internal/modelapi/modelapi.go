@@ -230,10 +230,15 @@ func (a *API) readBody(w http.ResponseWriter, r *http.Request, account string) (
 		}
 		defer leave()
 	}
-	body, err := httpjson.ReadBody(w, r, wire.MaxBody)
+	return readJSON(w, r, wire.MaxBody, fmt.Sprintf("%d MB", wire.MaxBody>>20))
+}
+
+// readJSON reads a body of at most most bytes, which errors call limit. It returns a *gateway.Refusal on failure.
+func readJSON(w http.ResponseWriter, r *http.Request, most int64, limit string) ([]byte, error) {
+	body, err := httpjson.ReadBody(w, r, most)
 	switch {
 	case errors.Is(err, httpjson.ErrTooLarge):
-		return nil, gateway.Refuse(problem.CodeBodyTooLarge, fmt.Sprintf("the body is over %d MB", wire.MaxBody>>20))
+		return nil, gateway.Refuse(problem.CodeBodyTooLarge, "the body is over "+limit)
 	case errors.Is(err, httpjson.ErrNotJSON):
 		return nil, gateway.Refuse(problem.CodeUnsupportedMediaType, "set Content-Type: application/json")
 	case err != nil:
