@@ -29,6 +29,11 @@ def answer(text):
     draw(said or "I cannot answer now.", *(["Forget me"] if remember else []))
 
 
+def forget():
+    glasses.forget()
+    return True
+
+
 with connect("Companion", "1.0") as glasses:
     remember = bool(attempt(glasses.memory))  # a profile exists only if the wearer agreed
     if remember:
@@ -41,7 +46,7 @@ with connect("Companion", "1.0") as glasses:
         if event.type == "transcript" and event.payload["final"]:
             answer(event.payload["text"])
         elif event.type == "input" and target:
-            if target == "Forget" and not attempt(lambda: glasses.forget() is None):
+            if target == "Forget" and not attempt(forget):
                 draw("It is not deleted.", "Forget me")
                 continue
             remember = target == "Yes"
