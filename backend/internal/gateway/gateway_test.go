@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -130,8 +131,10 @@ func TestService_BoundsTheAnswerByTheCredit(t *testing.T) {
 }
 
 func TestService_HidesAModelWithBadReceipts(t *testing.T) {
-	now := time.Now()
-	w := newWorld(t, credit.USD, Limits{}, func(o *Options) { o.Now = func() time.Time { return now } })
+	began, passed := time.Now(), atomic.Int64{} // the service reads the clock in the background
+	w := newWorld(t, credit.USD, Limits{}, func(o *Options) {
+		o.Now = func() time.Time { return began.Add(time.Duration(passed.Load())) }
+	})
 	w.add(llmtest.UsageStrings)
 	w.add("good")
 	for range maxBadReceipts {
@@ -149,7 +152,7 @@ func TestService_HidesAModelWithBadReceipts(t *testing.T) {
 		t.Errorf("%+v %v", models, err)
 	}
 	for range 2 { // the model is offered again, and a single impossible report hides it again
-		now = now.Add(hiddenFor)
+		passed.Add(int64(hiddenFor))
 		if err := w.do(t.Context(), body(llmtest.UsageStrings, ""), newRecorder()); err != nil {
 			t.Errorf("call after %s, when the model is offered again: got error %v, want none", hiddenFor, err)
 		}
