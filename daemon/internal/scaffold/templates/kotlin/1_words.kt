@@ -42,6 +42,7 @@ import java.time.format.DateTimeParseException
 import java.util.ArrayDeque
 import java.util.Base64
 //: if assistant
+import java.util.concurrent.Callable
 import java.util.concurrent.ExecutionException
 import java.util.concurrent.FutureTask
 //: end

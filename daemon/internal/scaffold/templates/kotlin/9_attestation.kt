@@ -129,10 +129,16 @@ class Attestation(
         }
     }
 
+    /** Starts the attestation that all callers share; the lock is held. */
     private fun begin(): FutureTask<Token> {
-        val task = object : FutureTask<Token>({ attest() }) {
-            override fun done() = synchronized(lock) { if (running === this) running = null }
-        }
+        lateinit var task: FutureTask<Token>
+        task = FutureTask(Callable {
+            try {
+                attest()
+            } finally { // before its result is there
+                synchronized(lock) { if (running === task) running = null }
+            }
+        })
         running = task
         val thread = Thread(task, "glasses-attestation")
         thread.isDaemon = true
