@@ -22,6 +22,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
+
 	"github.com/service-dev/service/glasses"
 )
 
@@ -29,8 +31,9 @@ const attestKey = "spk_probe"
 
 // attestBackend is a backend of which the test decides what it refuses. Its clock stands still, far from the app's.
 type attestBackend struct {
-	t   *testing.T
-	url string
+	t        *testing.T
+	url      string
+	realtime chan string // receives the bearer of each realtime session, which then ends
 
 	mu     sync.Mutex
 	tokens int                 // issued ones; the last one is valid
@@ -42,7 +45,7 @@ type attestBackend struct {
 }
 
 func newAttestBackend(t *testing.T) *attestBackend {
-	b := &attestBackend{t: t}
+	b := &attestBackend{t: t, realtime: make(chan string)}
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)
 	b.url = server.URL
@@ -50,6 +53,9 @@ func newAttestBackend(t *testing.T) *attestBackend {
 }
 
 func (b *attestBackend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/v1/realtime" && b.serveRealtime(w, r) {
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
@@ -65,8 +71,6 @@ func (b *attestBackend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case bearer != b.token() || b.ended:
 			fail(http.StatusUnauthorized, "invalid_key", "")
-		case r.Method == http.MethodGet:
-			http.NotFound(w, r) // there is no realtime model
 		default:
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = io.WriteString(w, `data: {"choices":[{"delta":{"content":"Hi"}}]}`+"\n\ndata: [DONE]\n\n")
@@ -93,6 +97,31 @@ func (b *attestBackend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.tokens++
 	b.ended = b.broken
 	fmt.Fprintf(w, `{"token":%q,"install":"i","expiresAt":%q}`, b.token(), now.Add(time.Hour).Format(time.RFC3339))
+}
+
+// serveRealtime opens a realtime session, which ends the first token, or reports that the bearer is not valid.
+func (b *attestBackend) serveRealtime(w http.ResponseWriter, r *http.Request) bool {
+	bearer, valid := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), false
+	b.set(func() { valid = bearer == b.token() && !b.ended })
+	switch {
+	case !valid:
+		return false
+	case r.Header.Get("Upgrade") == "":
+		w.WriteHeader(http.StatusUpgradeRequired)
+		return true
+	}
+	ws, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		b.t.Error(err)
+		return true
+	}
+	b.set(func() { b.ended = b.tokens == 1 })
+	select {
+	case b.realtime <- bearer:
+	case <-b.t.Context().Done():
+	}
+	ws.CloseNow()
+	return true
 }
 
 func (b *attestBackend) token() string { return fmt.Sprintf("sat_%d", b.tokens) }
@@ -233,6 +262,35 @@ func TestAttestation_NamesRefusals(t *testing.T) {
 	refused("503 unavailable -", "unavailable", "again")
 	write(t, filepath.Join(app.cmd.Dir, "fails"), nil)
 	refused("", "attestation_unavailable", "daily allowance")
+	p.leave(app)
+}
+
+// A conversation goes on with a new token when the old one was refused while it reconnects.
+func TestAttestation_AuthorisesConversations(t *testing.T) {
+	t.Parallel()
+	b := newAttestBackend(t)
+	app, p := attestingProbe(t, b, nil)
+	opened := func(want string) {
+		t.Helper()
+		select {
+		case got := <-b.realtime:
+			if got != want {
+				t.Errorf("a realtime session with %s, want %s", got, want)
+			}
+		case <-p.ctx().Done():
+			t.Fatalf("no realtime session with %s was opened", want)
+		}
+	}
+	p.order("talk")
+	p.ok(p.expect(glasses.TypeAudioStart, ""))
+	opened("sat_1")
+	opened("sat_2")
+	if calls, proofs := b.seen(); len(calls) != 1 || len(proofs) != 2 {
+		t.Errorf("refused %q and attested %d times, want one refusal and two attestations", calls, len(proofs))
+	}
+	p.send(glasses.TypeBattery, "g-battery", glasses.Battery{Level: 50})
+	p.ok(p.expect(glasses.TypeAudioStop, ""))
+	p.expect("com.example.ended", `{"reason":"stopped","mode":"realtime"}`)
 	p.leave(app)
 }
 
