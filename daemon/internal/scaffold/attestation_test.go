@@ -345,3 +345,11 @@ func TestAttestation_SignsWithATestKey(t *testing.T) {
 		app.says("test_key_refused")
 	}
 }
+
+// Tokens do not cross a network in the clear.
+func TestAttestation_NeedsTLS(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"http://service.example", "service.example", "https:", "a b"} {
+		startAttesting(t, &attestBackend{url: address}).says("not_configured")
+	}
+}

@@ -20,6 +20,9 @@ import java.net.SocketTimeoutException
 //: end
 import java.net.URI
 //: if assistant
+import java.net.URISyntaxException
+//: end
+//: if assistant
 import java.nio.file.Files
 import java.nio.file.StandardCopyOption
 import java.nio.file.attribute.PosixFilePermissions

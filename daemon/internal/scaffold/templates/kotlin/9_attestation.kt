@@ -3,6 +3,7 @@
 private const val RENEW_BEFORE_MS = 300000L // before a token expires
 private const val ATTESTATION_MS = 60000L // for one attestation
 private const val PROOF_QUIET_MS = 30000 // without a byte from the backend
+private val thisMachine = listOf("localhost", "127.0.0.1", "[::1]", "10.0.2.2") // the last one is an emulator's host
 
 private val attestationHints = mapOf(
     "invalid_key" to "Use a live project key.",
@@ -88,7 +89,8 @@ class TestKey(pem: String, release: Boolean) : AttestationProof("development") {
  * Attests this install to a backend such as https://service.example, and keeps its token in memory only. Pass it in
  * Settings, or use token() for calls of the gateway with another client. folder is private to the app, such as
  * noBackupFilesDir of an Android context: it stores the random id of the install in the file glasses-install. Create
- * one Attestation for each app; any thread may use it.
+ * one Attestation for each app; any thread may use it. backend begins with https://, or with http:// if it is on this
+ * machine or proof is a TestKey. Error: not_configured.
  */
 class Attestation(
     private val backend: String, private val projectKey: String, private val folder: File,
@@ -101,6 +103,19 @@ class Attestation(
     private val lock = Object() // guards what follows
     private var current: Token? = null
     private var running: FutureTask<Token>? = null
+
+    init {
+        val uri = try {
+            URI(backend)
+        } catch (e: URISyntaxException) {
+            null
+        }
+        val isPlain = uri?.scheme == "http" && (proof is TestKey || uri.host in thisMachine)
+        if (uri?.host == null || uri.scheme != "https" && !isPlain) {
+            throw attestationError("not_configured", "the backend is $backend, but tokens are sent only by https",
+                "Pass the address of the backend, such as https://service.example.")
+        }
+    }
 
     /**
      * Returns the token that replaces the project key as bearer. It attests first if there is no token or it expires
@@ -119,7 +134,8 @@ class Attestation(
         try {
             return task.get(ATTESTATION_MS, TimeUnit.MILLISECONDS).text
         } catch (e: ExecutionException) {
-            val cause = e.cause as? GlassesError ?: throw e
+            val cause = e.cause as? GlassesError
+                ?: assistantError("bad_answer", "the backend's answer is invalid (${e.cause?.javaClass?.simpleName})")
             if (known == null || cause.code == "attestation_failed") throw cause
             return known.text // it is still valid, and the next call tries again
         } catch (e: TimeoutException) {
