@@ -294,6 +294,23 @@ func TestAttestation_AuthorisesConversations(t *testing.T) {
 	p.leave(app)
 }
 
+// An app need not wait for an attestation, which goes on for the next call.
+func TestAttestation_EndsWithStopAsking(t *testing.T) {
+	t.Parallel()
+	b := newAttestBackend(t)
+	app, p := attestingProbe(t, b, nil)
+	b.set(func() { // nothing is answered meanwhile
+		p.order("ask hi")
+		p.send(glasses.TypeBattery, "g-battery", glasses.Battery{Level: 50})
+		p.expectRefusal("ask", "cancelled", "wants an answer", 0)
+	})
+	p.expectToken("token", "sat_1")
+	if calls, proofs := b.seen(); len(calls) != 0 || len(proofs) != 1 {
+		t.Errorf("%d calls and %d attestations, want none and one", len(calls), len(proofs))
+	}
+	p.leave(app)
+}
+
 func TestAttestation_PrefersTheGatewayOfTheSession(t *testing.T) {
 	t.Parallel()
 	b := newAttestBackend(t)
