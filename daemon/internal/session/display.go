@@ -221,7 +221,8 @@ func (d Display) outOfOrder(wanted []string, rule textRule) string {
 	return ""
 }
 
-// whyUnread explains why the wearer cannot read want. A node whose whole text it is says more than one that contains it.
+// whyUnread explains why the wearer cannot read want. A node whose whole text it is says more than one that contains
+// it.
 func (d Display) whyUnread(want string, rule textRule) string {
 	const unread = "cannot be read: "
 	texts := slices.SortedStableFunc(slices.Values(d.Shown.Texts), func(a, b render.Text) int {
@@ -248,11 +249,12 @@ func (d Display) whyUnread(want string, rule textRule) string {
 	return unread + "the panel shows no text"
 }
 
-// hasImage reports whether an image or, if icons is set, an icon with this name or ID is visible, in full or, if partial
-// is set, in part.
+// hasImage reports whether an image or, if icons is set, an icon with this name or ID is visible, in full or, if
+// partial is set, in part.
 func (d Display) hasImage(name string, partial, icons bool) bool {
 	return slices.ContainsFunc(d.Shown.Graphics, func(g render.Graphic) bool {
-		return (g.Type == glasses.NodeImage || icons && g.Type == glasses.NodeIcon) && (g.Name == name || g.ID == name) && isSeen(g, partial)
+		isImage := g.Type == glasses.NodeImage || icons && g.Type == glasses.NodeIcon
+		return isImage && (g.Name == name || g.ID == name) && isSeen(g, partial)
 	})
 }
 
