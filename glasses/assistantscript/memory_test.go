@@ -83,8 +83,10 @@ func TestMerge(t *testing.T) {
 		{"Name: Ann\n", nil, "Name: Ann\n"},
 		{"\n", []string{""}, "\n"},
 		{full, []string{"c"}, full[MaxProfile/2+1:] + "\nc"},
-		{full, []string{strings.Repeat("c", MaxProfile)}, strings.Repeat("c", MaxProfile)},
-		{full, []string{strings.Repeat("c", MaxProfile+1)}, ""},
+		{"Name: Ann", []string{strings.Repeat("c", MaxLine)}, "Name: Ann\n" + strings.Repeat("c", MaxLine)},
+		{"Name: Ann", []string{strings.Repeat("c", MaxProfile)}, "Name: Ann\n" + strings.Repeat("c", MaxLine-3) + "…"},
+		{"", []string{"a" + strings.Repeat("€", MaxLine), "a" + strings.Repeat("€", MaxLine)},
+			"a" + strings.Repeat("€", 165) + "…"},
 	} {
 		got := Merge(c.profile, c.lines)
 		if got != c.want {
