@@ -49,8 +49,7 @@ func (s *Service) Serve(ctx context.Context) error {
 }
 
 // Sweep deletes profiles that have not been used for too long, and the marks of erasures that no conversation can
-// precede any more. It also removes what was erased from SQLite's journal. Erase leaves that to Sweep, because apps may
-// erase often, and other writes have to wait meanwhile.
+// precede any more. It also removes what was erased from SQLite's journal.
 func (s *Service) Sweep(ctx context.Context) error {
 	if err := s.Store.SweepMemories(ctx, s.now()); err != nil {
 		return fmt.Errorf("sweep memories: %w", err)
@@ -215,6 +214,7 @@ func (s *Service) Erase(ctx context.Context, u User) error {
 	if err != nil {
 		return fmt.Errorf("erase memory: %w", err)
 	}
+	s.unscrubbed.Store(true)
 	return nil
 }
 
@@ -226,8 +226,9 @@ func (s *Service) scrub(ctx context.Context) {
 	}
 }
 
-// Scrub removes erased text from SQLite's journal if that has failed before, for example because of a long read. It
-// returns an error of the database on failure.
+// Scrub removes erased text from SQLite's journal if that has failed before, for example because of a long read, or if
+// Erase has left it to Scrub, because apps may erase often, and other writes have to wait meanwhile. It returns an error
+// of the database on failure.
 func (s *Service) Scrub(ctx context.Context) error {
 	if !s.unscrubbed.Swap(false) {
 		return nil

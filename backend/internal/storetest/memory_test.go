@@ -158,7 +158,7 @@ func memoryGone(t *testing.T, f *memoryFixture) {
 		t.Fatal("the encrypted text is not in the database's files before the erasure, so that this test proves nothing")
 	}
 	fatal(t, f.memories.Erase(t.Context(), u))
-	fatal(t, f.memories.Sweep(t.Context())) // also truncates SQLite's journal
+	fatal(t, f.memories.Scrub(t.Context()))
 	// VACUUM keeps deleted rows while a transaction of another test, which began before the erasure, runs in the cluster.
 	for range 200 {
 		if !enginetest.IsPostgres(f.store.address) {
