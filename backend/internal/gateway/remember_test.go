@@ -742,3 +742,23 @@ func TestMemory_SaidDuringShutdown(t *testing.T) {
 	w.calls.Wait()
 	w.isText(t, "I drink tea.\nI live in Bergen.")
 }
+
+// TestMemory_MergeCost proves that no call that writes a memory is larger than the owner's page says.
+func TestMemory_MergeCost(t *testing.T) {
+	profile := strings.TrimSpace(strings.Repeat("x\n", memory.MaxProfile/2))
+	for _, said := range []string{strings.Repeat("x", maxTranscript), strings.Repeat("\U0001f600", maxTranscript/4),
+		strings.Repeat("<", maxTranscript), strings.Repeat("user: x\n", maxTranscript/8)} {
+		body, err := mergeRequest("good", profile, said)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := wire.Decode(wire.Chat, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := r.InputBound(0); n > assistant.MergeTokensIn || r.Output != assistant.MergeTokensOut {
+			t.Errorf("%.10q: got %d tokens and an answer of %d, want at most %d and %d", said, n, r.Output,
+				assistant.MergeTokensIn, assistant.MergeTokensOut)
+		}
+	}
+}
