@@ -183,8 +183,8 @@ func (l *localSessions) notSaved(err error) error {
 // UseScenario gives a session the script of a scenario and, if profile is not nil, one profile of its own, which all
 // users share and which is deleted with the session; the session then no longer uses the stored profiles. Without
 // script, the session keeps its script. restore brings back what the session had before, unless it was replaced
-// meanwhile; a browser session keeps its first script. Only local sessions can have a profile of their own. UseScenario
-// returns a *problem.Error on failure, and then changes nothing.
+// meanwhile; a browser session that had no script keeps the scenario's, because backends cannot remove one. Only local
+// sessions can have a profile of their own. UseScenario returns a *problem.Error on failure, and then changes nothing.
 func (m *Manager) UseScenario(
 	ctx context.Context, target backend.Target, id string, script *assistantscript.Script, profile *string,
 ) (restore func(context.Context) error, err error) {
