@@ -62,7 +62,8 @@ func (c Catalogue) MergeCost(m Model, text string) (micro int64, ok bool) {
 	if writer == nil {
 		return 0, false
 	}
-	return (MergeTokensIn*max(writer.Price.In, writer.Price.Cached) + MergeTokensOut*writer.Price.Out + 999_999) / 1_000_000, true
+	micro = MergeTokensIn*max(writer.Price.In, writer.Price.Cached) + MergeTokensOut*writer.Price.Out
+	return (micro + 999_999) / 1_000_000, true
 }
 
 func (c Catalogue) text(id string) *TextModel {

@@ -227,8 +227,8 @@ func (s *Service) scrub(ctx context.Context) {
 }
 
 // Scrub removes erased text from SQLite's journal if that has failed before, for example because of a long read, or if
-// Erase has left it to Scrub, because apps may erase often, and other writes have to wait meanwhile. It returns an error
-// of the database on failure.
+// Erase has left it to Scrub, because apps may erase often, and other writes have to wait meanwhile. It returns an
+// error of the database on failure.
 func (s *Service) Scrub(ctx context.Context) error {
 	if !s.unscrubbed.Swap(false) {
 		return nil

@@ -76,13 +76,14 @@ func effectText(all assistant.Catalogue) string {
 	return "This server has no models, so these settings have no effect."
 }
 
-// mergeSentence describes what a conversation that is remembered costs, or returns "" for a model that remembers nothing.
+// mergeSentence describes what a conversation that is remembered costs, or returns "" for a model that remembers
+// nothing.
 func mergeSentence(all assistant.Catalogue, m assistant.Model, text string) string {
 	if m.ID == assistant.NoMemory {
 		return ""
 	}
-	about := fmt.Sprintf("Each conversation of a user who has agreed costs your project one more call of a text model, of at "+
-		"most %s tokens that it reads and %s that it writes", grouped(assistant.MergeTokensIn),
+	about := fmt.Sprintf("Each conversation of a user who has agreed costs your project one more call of a text model, of "+
+		"at most %s tokens that it reads and %s that it writes", grouped(assistant.MergeTokensIn),
 		grouped(assistant.MergeTokensOut))
 	switch cost, ok := all.MergeCost(m, text); {
 	case ok && cost == 0:

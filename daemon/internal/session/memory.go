@@ -296,7 +296,8 @@ func (m *Manager) remembering(id string) (*localSession, error) {
 	return s, nil
 }
 
-// notRemembering is the refusal of a scenario with memory for a browser session, whose users' profiles are the backend's.
+// notRemembering is the refusal of a scenario with memory for a browser session, whose users' profiles are the
+// backend's.
 func notRemembering() error {
 	return problem.New(problem.CodeUnsupported, "a scenario controls conversation memory only in local sessions",
 		"Use a session of startLocalSimulation, or remove memory and expectMemory from the scenario.")
