@@ -302,6 +302,13 @@ func (c *Conversation) request(tools []string) (*Request, *Failure) {
 // them at the end of the conversation.
 func (c *Conversation) Remembered() []string { return slices.Clone(c.remember) }
 
+// ChangeMemory replaces the profile that the script's rules examine from now on. It returns the lines that Remembered
+// would return for the profile before, and Remembered no longer returns them.
+func (c *Conversation) ChangeMemory(profile string) (remembered []string) {
+	remembered, c.remember, c.o.Memory = c.remember, nil, profile
+	return remembered
+}
+
 // text returns the words of a message.
 func (i *item) text() string {
 	var texts []string

@@ -104,7 +104,8 @@ func (c *Conversation) continueResponse(r *response) {
 	case !r.begun:
 		r.begun = true
 		if r.answer.Remember != "" {
-			c.remember = append(c.remember, r.answer.Remember)
+			// Merged at once, so that a long conversation keeps no more than a profile.
+			c.remember = strings.Split(Merge(strings.Join(c.remember, "\n"), []string{r.answer.Remember}), "\n")
 		}
 		c.beginMessage(r)
 	}

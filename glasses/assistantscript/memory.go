@@ -29,8 +29,12 @@ func CheckProfile(profile string) error {
 	return nil
 }
 
-// Merge returns profile with each of lines that it does not contain yet added as a line at its end. It removes the
-// oldest lines if the result would be longer than MaxProfile. If it adds no line, it returns profile unchanged.
+// MaxLine is the maximum length of a line that Merge adds, in bytes. One line must not push out all others.
+const MaxLine = 500
+
+// Merge returns profile with each of lines that it does not contain yet added as a line at its end. It cuts lines that
+// are longer than MaxLine and marks them with an ellipsis. It removes the oldest lines if the result would be longer
+// than MaxProfile. If it adds no line, it returns profile unchanged.
 func Merge(profile string, lines []string) string {
 	var list []string
 	if profile != "" {
@@ -38,7 +42,7 @@ func Merge(profile string, lines []string) string {
 	}
 	before := len(list)
 	for _, line := range lines {
-		if line = strings.TrimSpace(line); line != "" && !slices.Contains(list, line) {
+		if line = cutLine(strings.TrimSpace(line)); line != "" && !slices.Contains(list, line) {
 			list = append(list, line)
 		}
 	}
@@ -53,4 +57,17 @@ func Merge(profile string, lines []string) string {
 		size -= len(list[0]) + 1
 	}
 	return strings.Join(list, "\n")
+}
+
+// cutLine returns at most MaxLine bytes of a line.
+func cutLine(line string) string {
+	const mark = "…"
+	if len(line) <= MaxLine {
+		return line
+	}
+	end := MaxLine - len(mark)
+	for !utf8.RuneStart(line[end]) {
+		end--
+	}
+	return strings.TrimSpace(line[:end]) + mark
 }

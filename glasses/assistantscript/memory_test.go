@@ -1,6 +1,7 @@
 package assistantscript
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -83,8 +84,10 @@ func TestMerge(t *testing.T) {
 		{"Name: Ann\n", nil, "Name: Ann\n"},
 		{"\n", []string{""}, "\n"},
 		{full, []string{"c"}, full[MaxProfile/2+1:] + "\nc"},
-		{full, []string{strings.Repeat("c", MaxProfile)}, strings.Repeat("c", MaxProfile)},
-		{full, []string{strings.Repeat("c", MaxProfile+1)}, ""},
+		{"Name: Ann", []string{strings.Repeat("c", MaxLine)}, "Name: Ann\n" + strings.Repeat("c", MaxLine)},
+		{"Name: Ann", []string{strings.Repeat("c", MaxProfile)}, "Name: Ann\n" + strings.Repeat("c", MaxLine-3) + "…"},
+		{"", []string{"a" + strings.Repeat("€", MaxLine), "a" + strings.Repeat("€", MaxLine)},
+			"a" + strings.Repeat("€", 165) + "…"},
 	} {
 		got := Merge(c.profile, c.lines)
 		if got != c.want {
@@ -112,5 +115,28 @@ func TestCheckProfile(t *testing.T) {
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: got %v, want %q", profile, err, want)
 		}
+	}
+}
+
+// A long conversation remembers no more than a profile, and each line once.
+func TestConversation_BoundsWhatItRemembers(t *testing.T) {
+	var rules []string
+	for i := range 20 {
+		rules = append(rules, fmt.Sprintf(`{"when":{"contains":"fact %02d"},"reply":{"text":"Hi","remember":"%02d%s"}}`, i, i,
+			strings.Repeat("x", MaxLine-2)))
+	}
+	k := newTalk(t, strings.Join(rules, ","))
+	k.send(`{"type":"session.update","session":{"type":"realtime","output_modalities":["text"]}}`)
+	for i := range 40 {
+		k.send(userTurn, fmt.Sprintf("fact %02d", i/2))
+		k.send(`{"type":"response.create"}`)
+	}
+	lines := k.Remembered()
+	if n := len(strings.Join(lines, "\n")); n > MaxProfile || len(lines) != MaxProfile/(MaxLine+1) ||
+		!strings.HasPrefix(lines[len(lines)-1], "19") {
+		t.Errorf("remembered %d lines of %d bytes", len(lines), n)
+	}
+	if got := k.ChangeMemory("Name: Ann"); len(got) != len(lines) || len(k.Remembered()) > 0 {
+		t.Errorf("the profile before has %d lines, and the next %d", len(got), len(k.Remembered()))
 	}
 }

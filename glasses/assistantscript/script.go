@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -59,8 +60,8 @@ type When struct {
 	ToolResult string `json:"toolResult,omitempty"`
 	// Memory is text that the user's profile must contain, ignoring case.
 	Memory string `json:"memory,omitempty"`
-	// NoMemory requires that the profile is empty, as it is when the call does not remember.
-	NoMemory bool `json:"noMemory,omitempty"`
+	// NoMemory, which is true or nil, requires that the profile is empty, as it is when the call does not remember.
+	NoMemory *bool `json:"noMemory,omitempty"`
 	// Always matches every message and cannot be combined with the other fields.
 	Always bool `json:"always,omitempty"`
 
@@ -182,11 +183,14 @@ func (s *Script) Check(place string) error {
 	for i := range s.Rules {
 		rule, at := &s.Rules[i], fmt.Sprintf("%s[%d]", place, i)
 		w := &rule.When
-		if alone := w.Contains+w.Pattern+w.ToolResult+w.Memory == "" && !w.NoMemory; w.Always != alone {
+		if w.NoMemory != nil && !*w.NoMemory {
+			return refuse(at+".when.noMemory", "it is false", "true, or no noMemory")
+		}
+		if alone := w.Contains+w.Pattern+w.ToolResult+w.Memory == "" && w.NoMemory == nil; w.Always != alone {
 			return refuse(at+".when.always", "it is false or combined with other fields",
 				"true and no other field, or no always")
 		}
-		if w.Memory != "" && w.NoMemory {
+		if w.Memory != "" && w.NoMemory != nil {
 			return refuse(at+".when.noMemory", "it is true together with memory", "only one of memory and noMemory")
 		}
 		if rule.Reply.Remember != "" && rule.Reply.Error != nil {
@@ -209,6 +213,13 @@ func (s *Script) Check(place string) error {
 	return nil
 }
 
+// Remembers reports whether a rule depends on a user's profile or changes it.
+func (s *Script) Remembers() bool {
+	return slices.ContainsFunc(s.Rules, func(r Rule) bool {
+		return r.When.Memory != "" || r.When.NoMemory != nil || r.Reply.Remember != ""
+	})
+}
+
 // Encode returns the script as the content of a file.
 func (s *Script) Encode() []byte { return encode(s) }
 
@@ -224,7 +235,7 @@ func (w *When) holds(r *Request) bool {
 		return true
 	case r.toolResult != w.ToolResult:
 		return false
-	case w.NoMemory && r.Memory != "" || !containsFold(r.Memory, w.Memory):
+	case w.NoMemory != nil && r.Memory != "" || !containsFold(r.Memory, w.Memory):
 		return false
 	case !containsFold(r.text, w.Contains):
 		return false

@@ -49,6 +49,23 @@ func (c Catalogue) TextPrice(config Config) *TokenPrice {
 	return &m.Price
 }
 
+// Limits of the call that writes a memory after a conversation, in tokens.
+const (
+	MergeTokensIn  = 50_000
+	MergeTokensOut = 1024
+)
+
+// MergeCost returns what the call that writes a memory costs at most, in micro-USD, with a memory model and the
+// project's text model, or the default if text is empty. ok is false if the model that writes is not offered.
+func (c Catalogue) MergeCost(m Model, text string) (micro int64, ok bool) {
+	writer := c.text(cmp.Or(m.Upstream, text, c.DefaultText))
+	if writer == nil {
+		return 0, false
+	}
+	micro = MergeTokensIn*max(writer.Price.In, writer.Price.Cached) + MergeTokensOut*writer.Price.Out
+	return (micro + 999_999) / 1_000_000, true
+}
+
 func (c Catalogue) text(id string) *TextModel {
 	return find(c.TextModels, id, func(m TextModel) string { return m.ID })
 }

@@ -4,6 +4,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -96,7 +97,7 @@ func (d *DB) pointRead(ctx context.Context) context.Context {
 
 // TruncateJournal also removes deleted data from SQLite's journal, where an idle server would keep it indefinitely. A
 // long read prevents that: while TruncateJournal waits for such a read, it blocks other writes, for at most a tenth of
-// a second.
+// a second, and then returns ErrJournalBusy.
 func (d *DB) TruncateJournal(ctx context.Context) error {
 	if d.Postgres() {
 		return nil
@@ -113,8 +114,14 @@ func (d *DB) TruncateJournal(ctx context.Context) error {
 	var busy, pages, copied int
 	err = conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &copied)
 	_, restoreErr := conn.ExecContext(ctx, "PRAGMA busy_timeout = "+strconv.Itoa(busyTimeout))
+	if busy != 0 {
+		err = cmp.Or(err, ErrJournalBusy)
+	}
 	return errors.Join(err, restoreErr)
 }
+
+// ErrJournalBusy is returned if a read keeps deleted data in SQLite's journal.
+var ErrJournalBusy = errors.New("the journal cannot be truncated during a read: try again when it has ended")
 
 func ignoreDone(err error) error {
 	if errors.Is(err, sql.ErrTxDone) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/service-dev/service/backend/internal/assistant"
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 	"github.com/service-dev/service/backend/internal/memory"
 	"github.com/service-dev/service/glasses/assistantscript"
@@ -17,10 +18,7 @@ import (
 // kindMemory is the kind of the calls that write memories, among the interfaces of other calls.
 const kindMemory = "memory"
 
-const (
-	maxMergeTokens = 1024
-	mergeAttempts  = 4 // if the profile changes meanwhile
-)
+const mergeAttempts = 4 // if the profile changes meanwhile
 
 var errMergePanic = errors.New("the program panicked")
 
@@ -140,13 +138,7 @@ func (s *Service) merged(ctx context.Context, t *transcript, profile string) (st
 	if err != nil {
 		return "", err
 	}
-	notes := "There are no notes yet."
-	if profile != "" {
-		notes = memory.Block(profile)
-	}
-	body, err := json.Marshal(map[string]any{"model": upstream, "max_completion_tokens": maxMergeTokens,
-		"messages": []map[string]string{{"role": "system", "content": mergeInstructions},
-			{"role": wire.RoleUser, "content": notes + "\n\nThe latest conversation:\n" + t.text}}})
+	body, err := mergeRequest(upstream, profile, t.text)
 	if err != nil {
 		return "", err
 	}
@@ -165,6 +157,17 @@ func (s *Service) merged(ctx context.Context, t *transcript, profile string) (st
 		return "", errNotRemembered
 	}
 	return text, nil
+}
+
+// mergeRequest returns the call that merges a transcript into a profile. It has at most assistant.MergeTokensIn tokens.
+func mergeRequest(upstream, profile, said string) ([]byte, error) {
+	notes := "There are no notes yet."
+	if profile != "" {
+		notes = memory.Block(profile)
+	}
+	return json.Marshal(map[string]any{"model": upstream, "max_completion_tokens": assistant.MergeTokensOut,
+		"messages": []map[string]string{{"role": "system", "content": mergeInstructions},
+			{"role": wire.RoleUser, "content": notes + "\n\nThe latest conversation:\n" + said}}})
 }
 
 // ask calls a model for the project, which pays for the call, and returns the text of its answer. It checks the key

@@ -139,10 +139,14 @@ func (t *transfer) failUnanswered(ctx, upstream context.Context, err error) erro
 	err = cmp.Or(context.Cause(upstream), err)
 	refusal := t.unanswered(err)
 	r := t.unseen(err, refusal.outcome())
-	if t.sent && t.hasLeft() && !isCut(err) { // the provider may be working on the request
+	isInterrupted := t.sent && t.hasLeft() && !isCut(err)
+	if isInterrupted { // the provider may be working on the request
 		r = t.result(outcomeCancelled)
 	}
 	t.finish(ctx, r)
+	if isInterrupted {
+		t.remember("")
+	}
 	return refusal
 }
 
@@ -329,6 +333,9 @@ func (t *transfer) breakOff(ctx, upstream context.Context, err error) error {
 	t.finish(ctx, r)
 	switch {
 	case left:
+		if !isCut(err) {
+			t.remember(t.answer.Text()) // the user has interrupted the answer
+		}
 		return nil
 	case t.begun && t.answer.Failed:
 		return t.broken(err, t.answer.Reason)

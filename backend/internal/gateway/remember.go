@@ -16,7 +16,7 @@ import (
 // nothing is written.
 type recalled struct {
 	profile memory.Profile
-	lines   []wire.Line // what was said before the answer
+	said    string // the transcript before the answer, which is much shorter than the request may be
 }
 
 // text returns the profile, or "" for nil.
@@ -79,19 +79,19 @@ func (c *call) recallInto(ctx context.Context) {
 	if c.recalled = c.s.recall(ctx, c.who); c.recalled == nil {
 		return
 	}
-	c.recalled.lines = c.request.Lines()
+	c.recalled.said = transcriptOf(c.request.Lines())
 	if block := memory.Block(c.recalled.profile.Text); block != "" {
 		c.request.AddInstructions(block)
 	}
 }
 
-// remember keeps what was said in a call until its memory is written.
+// remember keeps what was said in a call until its memory is written. answer is what the app has received of it.
 func (c *call) remember(answer string) {
 	if c.recalled == nil {
 		return
 	}
 	c.s.keepTranscript(&transcript{who: c.who, generation: c.recalled.profile.Generation(),
-		text: transcriptOf(append(c.recalled.lines, wire.Line{Role: wire.RoleAssistant, Text: answer}))})
+		text: appendLine(c.recalled.said, wire.Line{Role: wire.RoleAssistant, Text: answer})})
 }
 
 // rememberLine is like remember for the answer of a script.

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	ws "github.com/coder/websocket"
 
@@ -541,7 +542,7 @@ func TestMemory_Bounded(t *testing.T) {
 		t.Errorf("transcripts: got %d and the last row %+v, want the share of an account and a merge", n, row)
 	}
 	long := transcriptOf([]wire.Line{{Role: "user", Text: strings.Repeat("ø", maxTranscript)}, {Role: "assistant", Text: "end"}})
-	if len(long) > maxTranscript || !strings.HasSuffix(long, "assistant: end\n") || !strings.HasPrefix(long, "ø") {
+	if len(long) > maxTranscript || !strings.HasSuffix(long, "assistant: end\n") || !strings.HasPrefix(long, "user: ø") {
 		t.Errorf("long transcript: got %d bytes, want the last %d", len(long), maxTranscript)
 	}
 }
@@ -647,4 +648,117 @@ func scriptTalk(t *testing.T, c *ScriptConversation) (*talker, <-chan struct{}) 
 		t.Fatal(err)
 	}
 	return &talker{t, conn}, served
+}
+
+// TestMemory_CutLinesKeepTheirSpeaker proves that the first line of a transcript that was cut begins with its speaker,
+// wherever it was cut.
+func TestMemory_CutLinesKeepTheirSpeaker(t *testing.T) {
+	said := strings.Repeat("é", maxTranscript/4) + "\n" + strings.Repeat("é", maxTranscript/4)
+	for more := range 40 {
+		text := appendLine("", wire.Line{Role: wire.RoleAssistant, Text: "Hello."})
+		text = appendLine(text, wire.Line{Role: wire.RoleUser, Text: strings.Repeat("x", more) + said})
+		if len(text) > maxTranscript || !strings.HasPrefix(text, "user: é") && !strings.HasPrefix(text, "user: x") &&
+			!strings.HasPrefix(text, "assistant: ") || !utf8.ValidString(text) {
+			t.Errorf("%d bytes more: got %d bytes that begin with %.20q", more, len(text), text)
+		}
+	}
+}
+
+// TestMemory_CallKeepsNoCopyOfItsRequest proves that a call keeps only a transcript while it waits for the answer.
+func TestMemory_CallKeepsNoCopyOfItsRequest(t *testing.T) {
+	w := newMemoryWorld(t, credit.USD, memoryDatabase(t))
+	var messages []string
+	for range 100 {
+		messages = append(messages, fmt.Sprintf(`{"role":"user","content":%q}`, strings.Repeat("x", 4000)))
+	}
+	c := &call{s: w.Service, who: wearer, started: w.now()}
+	body := `{"model":"good","messages":[` + strings.Join(messages, ",") + `]}`
+	if err := c.admit(t.Context(), wire.Chat, []byte(body)); err != nil {
+		t.Fatal(err)
+	}
+	defer c.finish(t.Context(), result{outcome: outcomeCancelled})
+	if n := len(c.recalled.said); n == 0 || n > maxTranscript {
+		t.Errorf("the call keeps %d bytes of %d, want at most %d", n, len(body), maxTranscript)
+	}
+}
+
+// leaver is an app that leaves when it receives a part of the answer.
+type leaver struct {
+	*recorder
+	leave context.CancelFunc
+}
+
+func (l leaver) Write(p []byte) error {
+	defer l.leave()
+	return l.recorder.Write(p)
+}
+
+// TestMemory_InterruptedCalls proves that a call that the user interrupts is remembered although the project does not
+// pay for it, so that it does not go on without the app.
+func TestMemory_InterruptedCalls(t *testing.T) {
+	w := newMemoryWorld(t, credit.USD, memoryDatabase(t))
+	provider := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(rw, `data: {"choices":[{"index":0,"delta":{"content":"Once upon a time"}}]}`+"\n\n")
+		_ = http.NewResponseController(rw).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(provider.Close)
+	w.addAtURL("free", provider.URL)
+	w.Catalogue.byID["free"].Prices = wire.Prices{}
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	body := strings.Replace(string(tells("I drink tea.")), `"good"`, `"free","stream":true`, 1)
+	if err := w.Do(ctx, wearer, wire.Chat, []byte(body), leaver{newRecorder(), leave}); err != nil {
+		t.Fatal(err)
+	}
+	w.calls.Wait()
+	w.purse.last()
+	w.rest(t)
+	if !strings.Contains(w.last(), "user: I drink tea.") || !strings.Contains(w.last(), "assistant: Once upon a time") {
+		t.Errorf("merge: got %s, want what both said", w.last())
+	}
+	w.isText(t, "I drink tea.")
+}
+
+// TestMemory_SaidDuringShutdown proves that what is said in a realtime session after the server has begun to stop is
+// remembered if the session ends in time.
+func TestMemory_SaidDuringShutdown(t *testing.T) {
+	w := newMemoryWorld(t, credit.USD, memoryDatabase(t))
+	session := w.newSpoken(wearer, w.recall(t.Context(), wearer), false)
+	say := func(text string) {
+		session.client(wire.ClientEvent{Type: "conversation.item.create", Body: fmt.Appendf(nil,
+			`{"item":{"type":"message","role":"user","content":[{"type":"input_text","text":%q}]}}`, text)})
+	}
+	w.merges, w.gate = make(chan struct{}), make(chan struct{})
+	say("I drink tea.")
+	w.startMerges(true) // as Serve does
+	<-w.merges
+	say("I live in Bergen.")
+	session.end(nil) // while the first part is being written
+	w.gate <- struct{}{}
+	<-w.merges
+	w.gate <- struct{}{}
+	w.calls.Wait()
+	w.isText(t, "I drink tea.\nI live in Bergen.")
+}
+
+// TestMemory_MergeCost proves that no call that writes a memory is larger than the owner's page says.
+func TestMemory_MergeCost(t *testing.T) {
+	profile := strings.TrimSpace(strings.Repeat("x\n", memory.MaxProfile/2))
+	for _, said := range []string{strings.Repeat("x", maxTranscript), strings.Repeat("\U0001f600", maxTranscript/4),
+		strings.Repeat("<", maxTranscript), strings.Repeat("user: x\n", maxTranscript/8)} {
+		body, err := mergeRequest("good", profile, said)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := wire.Decode(wire.Chat, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := r.InputBound(0); n > assistant.MergeTokensIn || r.Output != assistant.MergeTokensOut {
+			t.Errorf("%.10q: got %d tokens and an answer of %d, want at most %d and %d", said, n, r.Output,
+				assistant.MergeTokensIn, assistant.MergeTokensOut)
+		}
+	}
 }

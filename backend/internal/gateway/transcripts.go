@@ -91,7 +91,7 @@ func (ts *transcripts) note(t *transcript, now time.Time, share int) (pushedOut 
 			if t.scripted {
 				t.remember = strings.Split(assistantscript.Merge("", append(o.remember, t.remember...)), "\n")
 			} else if !repeats(t.text, o.text) {
-				t.text = tail(o.text + t.text)
+				t.text = lastLines(o.text + t.text)
 			}
 			if latest := t.began.Add(mergeWithin); t.due.After(latest) {
 				t.due = latest
@@ -222,31 +222,52 @@ func transcriptOf(lines []wire.Line) (text string) {
 	start, size := len(lines), 0
 	for start > 0 && size < maxTranscript {
 		start--
-		size += len(lines[start].Text)
+		size += len(spokenLine(lines[start]))
 	}
+	var said strings.Builder
 	for _, l := range lines[start:] {
-		text = appendLine(text, l)
+		said.WriteString(spokenLine(l))
 	}
-	return text
+	return lastLines(said.String())
 }
 
 // appendLine appends what was said, and cuts the beginning of a text that is too long.
-func appendLine(text string, line wire.Line) string {
+func appendLine(text string, line wire.Line) string { return lastLines(text + spokenLine(line)) }
+
+// spokenLine returns what was said as lines of a transcript. Each begins with its speaker, so that no text can pretend
+// to be another's.
+func spokenLine(line wire.Line) string {
 	said := strings.TrimSpace(line.Text)
 	if said == "" {
-		return text
+		return ""
 	}
-	// Each line begins with its speaker, so that no text can pretend to be another's.
-	text += line.Role + ": " + strings.ReplaceAll(memory.AsLines(tail(said)), "\n", "\n"+line.Role+": ") + "\n"
-	return tail(text)
+	return line.Role + speaks + strings.ReplaceAll(memory.AsLines(tail(said, maxTranscript)), "\n",
+		"\n"+line.Role+speaks) + "\n"
 }
 
-// tail returns the last maxTranscript bytes of a text.
-func tail(text string) string {
-	if len(text) <= maxTranscript {
+const speaks = ": " // between the speaker and what was said
+
+// lastLines returns the last maxTranscript bytes of a transcript. A line whose beginning is cut off keeps its speaker.
+func lastLines(text string) string {
+	cut := len(text) - maxTranscript
+	if cut <= 0 {
 		return text
 	}
-	text = text[len(text)-maxTranscript:]
+	line := text[strings.LastIndexByte(text[:cut], '\n')+1:] // that contains the first byte that is kept
+	speaker := line[:strings.Index(line, speaks)+len(speaks)]
+	rest := text[cut:]
+	if end := strings.IndexByte(rest, '\n'); end < len(speaker) {
+		return strings.Clone(rest[end+1:])
+	}
+	return speaker + tail(rest, maxTranscript-len(speaker))
+}
+
+// tail returns the last bytes of a text, at most the number most.
+func tail(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	text = text[len(text)-most:]
 	for len(text) > 0 && !utf8.RuneStart(text[0]) {
 		text = text[1:]
 	}

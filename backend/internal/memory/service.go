@@ -2,9 +2,11 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
@@ -16,6 +18,7 @@ import (
 const (
 	userKind   = "memory user" // of the hashes of users' secrets
 	sweepEvery = time.Hour
+	scrubEvery = time.Minute
 	shortID    = 12 // hexadecimal digits of the hash that owners see
 	// MaxListed is the maximum number of profiles that List returns.
 	MaxListed = 100
@@ -31,16 +34,22 @@ type Service struct {
 	Sealer *credentials.Service
 	Now    func() time.Time
 	Log    *slog.Logger
+
+	unscrubbed atomic.Bool // erased text may still be in SQLite's journal
 }
 
-// Serve deletes profiles that have not been used for too long, until ctx ends.
+// Serve deletes profiles that have not been used for too long, and calls Scrub, until ctx ends.
 func (s *Service) Serve(ctx context.Context) error {
-	return periodic.Run(ctx, sweepEvery, s.Log, "sweep memories", s.Sweep)
+	scrubbed := make(chan error, 1)
+	go func() {
+		scrubbed <- periodic.Run(ctx, scrubEvery, s.Log, "truncate the journal after an erasure", s.Scrub)
+	}()
+	err := periodic.Run(ctx, sweepEvery, s.Log, "sweep memories", s.Sweep)
+	return errors.Join(err, <-scrubbed)
 }
 
 // Sweep deletes profiles that have not been used for too long, and the marks of erasures that no conversation can
-// precede any more. It also removes what was erased from SQLite's journal. Erase leaves that to Sweep, because apps may
-// erase often, and other writes have to wait meanwhile.
+// precede any more. It also removes what was erased from SQLite's journal.
 func (s *Service) Sweep(ctx context.Context) error {
 	if err := s.Store.SweepMemories(ctx, s.now()); err != nil {
 		return fmt.Errorf("sweep memories: %w", err)
@@ -76,10 +85,23 @@ func (s *Service) rows(ctx context.Context, u User) ([]rowID, error) {
 // Profile returns what is remembered about a user. It does not count as a use. It returns ErrNotConfigured or a
 // *credentials.MissingKeyError if the text cannot be decrypted.
 func (s *Service) Profile(ctx context.Context, u User) (Profile, error) {
-	p, _, err := s.find(ctx, u)
+	p, _, err := s.read(ctx, u)
 	return p, err
 }
 
+// read returns a user's profile and its row.
+func (s *Service) read(ctx context.Context, u User) (Profile, stored, error) {
+	p, row, err := s.find(ctx, u)
+	if err == nil {
+		err = s.open(&p, row)
+	}
+	if err != nil {
+		return Profile{}, stored{}, err
+	}
+	return p, row, nil
+}
+
+// find is like read, but does not decrypt the text.
 func (s *Service) find(ctx context.Context, u User) (Profile, stored, error) {
 	if !s.Configured() {
 		return Profile{}, stored{}, ErrNotConfigured
@@ -98,31 +120,29 @@ func (s *Service) find(ctx context.Context, u User) (Profile, stored, error) {
 			return Profile{}, stored{}, fmt.Errorf("read memory: %w", err)
 		}
 		if ok {
-			p, err := s.open(row)
-			p.ofAll = ofAll
-			return p, row, err
+			return Profile{generation: row.generation, ofAll: ofAll, hash: row.hash, boundTo: row.boundTo,
+				was: row.sealed.Text, exists: true}, row, nil
 		}
 	}
 	return Profile{hash: ids[0].hash, boundTo: ids[0].boundTo, ofAll: ofAll}, stored{}, nil
 }
 
-// open decrypts the text of a row. An expired text is as good as deleted.
-func (s *Service) open(row stored) (Profile, error) {
-	p := Profile{generation: row.generation, hash: row.hash, boundTo: row.boundTo, was: row.sealed.Text, exists: true}
+// open decrypts the text of a row into p. An expired text is as good as deleted.
+func (s *Service) open(p *Profile, row stored) error {
 	if row.sealed.Text == "" || !row.expiresAt.After(s.now()) {
-		return p, nil
+		return nil
 	}
 	text, err := s.Sealer.Unseal(credentials.KindMemory, row.account, row.boundTo, row.hash, row.sealed)
 	if err != nil {
-		return Profile{}, fmt.Errorf("decrypt memory: %w", err)
+		return fmt.Errorf("decrypt memory: %w", err)
 	}
 	p.Text, p.UpdatedAt, p.ExpiresAt = text, row.updatedAt, row.expiresAt
-	return p, nil
+	return nil
 }
 
 // Use is like Profile for a call that remembers, and counts as a use of the profile.
 func (s *Service) Use(ctx context.Context, u User) (Profile, error) {
-	p, row, err := s.find(ctx, u)
+	p, row, err := s.read(ctx, u)
 	now := s.now()
 	if err != nil || p.Text == "" || row.usedAt.Add(touchTime).After(now) {
 		return p, err
@@ -133,7 +153,8 @@ func (s *Service) Use(ctx context.Context, u User) (Profile, error) {
 	return p, nil
 }
 
-// Put replaces what is remembered about a user, and returns it. An empty text is erased. It returns ErrNotConfigured,
+// Put replaces what is remembered about a user, and returns it. It does not decrypt what was remembered before, whose
+// key may be missing. An empty text is erased. It returns ErrNotConfigured,
 // an *InvalidError or db.ErrNoProject on failure.
 func (s *Service) Put(ctx context.Context, u User, text string) (Profile, error) {
 	if err := CheckText(text); err != nil {
@@ -193,14 +214,30 @@ func (s *Service) Erase(ctx context.Context, u User) error {
 	if err != nil {
 		return fmt.Errorf("erase memory: %w", err)
 	}
+	s.unscrubbed.Store(true)
 	return nil
 }
 
-// scrub removes erased text, which is still encrypted, from SQLite's journal. If it fails, the next Sweep tries again.
+// scrub removes erased text, which is still encrypted, from SQLite's journal. If it fails, the next Scrub tries again.
 func (s *Service) scrub(ctx context.Context) {
-	if err := s.Store.TruncateJournal(context.WithoutCancel(ctx)); err != nil && s.Log != nil {
+	s.unscrubbed.Store(true)
+	if err := s.Scrub(ctx); err != nil && s.Log != nil {
 		s.Log.WarnContext(ctx, "failed to truncate the journal after an erasure", "err", err)
 	}
+}
+
+// Scrub removes erased text from SQLite's journal if that has failed before, for example because of a long read, or if
+// Erase has left it to Scrub, because apps may erase often, and other writes have to wait meanwhile. It returns an
+// error of the database on failure.
+func (s *Service) Scrub(ctx context.Context) error {
+	if !s.unscrubbed.Swap(false) {
+		return nil
+	}
+	if err := s.Store.TruncateJournal(context.WithoutCancel(ctx)); err != nil {
+		s.unscrubbed.Store(true)
+		return fmt.Errorf("truncate the journal: %w", err)
+	}
+	return nil
 }
 
 // Summary describes the profiles of a project without their texts. It needs no encryption key.

@@ -30,11 +30,9 @@ const (
 // userOf returns the secret of the user that a call is for, or "", and whether the call remembers.
 func userOf(r *http.Request) (user string, remembers bool, err error) {
 	user = r.Header.Get(userHeader)
-	switch r.Header.Get(memoryHeader) {
-	case "":
-	case agreed:
-		remembers = true
-	default:
+	given := r.Header.Values(memoryHeader)
+	remembers = len(given) > 0
+	if remembers && strings.Join(given, ",") != agreed { // also if it is empty
 		return "", false, gateway.Refuse(problem.CodeInvalidValue, memoryHeader+" must be "+agreed+
 			": leave it out if the user has not agreed").At(memoryHeader)
 	}

@@ -156,6 +156,8 @@ func TestMemory_Refusals(t *testing.T) {
 		{"no profile", "PUT", "/v1/memory", `{}`, []string{userHeader, userSecret, memoryHeader, agreed}, 400, "invalid_json"},
 		{"another word", "POST", "/v1/chat/completions", chat, []string{userHeader, userSecret, memoryHeader, "on"}, 400,
 			"invalid_value"},
+		{"an empty word", "POST", "/v1/chat/completions", chat, []string{userHeader, userSecret, memoryHeader, ""}, 400,
+			"invalid_value"},
 		{"memory without a user", "POST", "/v1/chat/completions", chat, []string{memoryHeader, agreed}, 400, "invalid_value"},
 		{"realtime without a user", "GET", "/v1/realtime?model=voice", "", []string{memoryHeader, agreed}, 400,
 			"invalid_value"},

@@ -41,6 +41,12 @@ func (s *Store) MergeProjects(ctx context.Context, accountID, src, dst string, e
 		if err := credit.Merge(ctx, tx, accountID, from, into); err != nil {
 			return err
 		}
+		// After the settings have been united, because the days of both may differ.
+		if err := db.Exec(ctx, tx, "recompute expiry of memories", `UPDATE memories SET expires_at = used_at + 86400000 *
+				COALESCE((SELECT g.memory_days FROM gateway_settings g WHERE g.account_id = $1 AND g.app_id = $2), 30)
+			WHERE account_id = $1 AND app_id = $2 AND sealed <> ''`, accountID, into); err != nil {
+			return err
+		}
 		if err := analytics.Merge(ctx, tx, numbers[from], numbers[into]); err != nil {
 			return err
 		}

@@ -11,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/backend/internal/db"
 	"github.com/service-dev/service/backend/internal/memory"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/test/enginetest"
@@ -31,7 +34,11 @@ func TestMemory(t *testing.T) {
 		"days after the last use":                memoryDays,
 		"the owner sees counts and erases":       memoryOwner,
 		"a new key":                              memoryRotation,
+		"a missing key blocks no new text":       memoryMissingKey,
+		"a read that keeps erased bytes":         memoryBusy,
+		"all are erased during a first write":    memoryEraseAllTogether,
 		"projects that are merged":               memoryMerge,
+		"days of projects that are merged":       memoryMergeDays,
 		"projects and accounts that are deleted": memoryDeleted,
 		"texts that cannot be profiles":          memoryTexts,
 	}, func(t *testing.T, db *database, test func(*testing.T, *memoryFixture)) {
@@ -151,7 +158,7 @@ func memoryGone(t *testing.T, f *memoryFixture) {
 		t.Fatal("the encrypted text is not in the database's files before the erasure, so that this test proves nothing")
 	}
 	fatal(t, f.memories.Erase(t.Context(), u))
-	fatal(t, f.memories.Sweep(t.Context())) // also truncates SQLite's journal
+	fatal(t, f.memories.Scrub(t.Context()))
 	// VACUUM keeps deleted rows while a transaction of another test, which began before the erasure, runs in the cluster.
 	for range 200 {
 		if !enginetest.IsPostgres(f.store.address) {
@@ -429,4 +436,100 @@ func memoryTexts(t *testing.T, f *memoryFixture) {
 		}
 	}
 	f.put(t, u, strings.Repeat("ø", 2048))
+}
+
+// memoryMissingKey proves that a text whose key is missing can be replaced and erased.
+func memoryMissingKey(t *testing.T, f *memoryFixture) {
+	u := user("ada", appID)
+	other := f.withKeys(t, "02")
+	f.put(t, u, remembered)
+	var missing *credentials.MissingKeyError
+	if _, err := other.Profile(t.Context(), u); !errors.As(err, &missing) {
+		t.Fatalf("reading without the key: got %v", err)
+	}
+	if p := must(other.Put(t.Context(), u, "changed"))(t); p.Text != "changed" {
+		t.Errorf("replaced profile: got %q", p.Text)
+	}
+	f.put(t, u, remembered) // again with the key that the other lacks
+	fatal(t, other.Erase(t.Context(), u))
+	f.isText(t, other, u, "")
+	if _, err := f.memories.Put(t.Context(), u, remembered); err != nil {
+		t.Fatal(err)
+	}
+	if p := must(other.Put(t.Context(), u, ""))(t); p.Text != "" {
+		t.Errorf("emptied profile: got %q", p.Text)
+	}
+}
+
+// memoryBusy proves that bytes that a read keeps in SQLite's journal are removed when it has ended.
+func memoryBusy(t *testing.T, f *memoryFixture) {
+	u := user("ada", appID)
+	f.put(t, u, remembered)
+	text := f.ciphertext(t)
+	reader := must(f.store.client.BeginTx(t.Context(), nil))(t)
+	defer func() { _ = reader.Rollback() }()
+	var n int
+	fatal(t, reader.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM memories").Scan(&n))
+	fatal(t, f.memories.EraseAll(t.Context(), "ada", appID, audit.Person()))
+	if !f.store.Postgres() {
+		if err := f.memories.Scrub(t.Context()); !errors.Is(err, db.ErrJournalBusy) {
+			t.Errorf("during the read: got %v, want %v", err, db.ErrJournalBusy)
+		}
+	}
+	fatal(t, reader.Rollback())
+	fatal(t, f.memories.Scrub(t.Context()))
+	if !f.store.Postgres() && f.isStored(t, text) {
+		t.Error("the erased text is in a file of the database")
+	}
+}
+
+// memoryEraseAllTogether proves that no first text of a user survives an erasure of all that began after it was read.
+func memoryEraseAllTogether(t *testing.T, f *memoryFixture) {
+	for i := range 20 {
+		u := user("ada", appID)
+		u.Secret = fmt.Sprintf("%032x", i)
+		before := must(f.memories.Use(t.Context(), u))(t)
+		var both errgroup.Group
+		begin := make(chan struct{})
+		both.Go(func() error {
+			<-begin
+			_, err := f.withKeys(t, "01").Save(t.Context(), u, before, remembered)
+			return err
+		})
+		both.Go(func() error {
+			<-begin
+			return f.memories.EraseAll(t.Context(), "ada", appID, audit.Person())
+		})
+		close(begin)
+		fatal(t, both.Wait())
+		f.isText(t, f.memories, u, "")
+	}
+}
+
+// memoryMergeDays proves that a merge of projects keeps profiles for the shorter time of both, and fences a
+// conversation that has read a profile of the project that became an alias.
+func memoryMergeDays(t *testing.T, f *memoryFixture) {
+	u := user("ada", appID)
+	f.put(t, u, remembered)
+	fatal(t, f.memories.SetDays(t.Context(), "ada", otherID, 7, audit.Person()))
+	fatal(t, f.projects.Merge(t.Context(), "ada", appID, otherID, audit.Person()))
+	u.Project = otherID
+	before := must(f.memories.Use(t.Context(), u))(t)
+	if want := f.clock.now().AddDate(0, 0, 7); before.Text != remembered || !before.ExpiresAt.Equal(want) {
+		t.Errorf("got %q until %v, want the text until %v", before.Text, before.ExpiresAt, want)
+	}
+	for _, erase := range []func() error{
+		func() error { return f.memories.Erase(t.Context(), u) },
+		func() error { return f.memories.EraseAll(t.Context(), "ada", otherID, audit.Person()) },
+	} {
+		fatal(t, erase())
+		if saved := must(f.memories.Save(t.Context(), u, before, "late"))(t); saved {
+			t.Error("what was read before the erasure was saved after it")
+		}
+		if after := must(f.memories.Use(t.Context(), u))(t); after.Text != "" || after.Generation() == before.Generation() {
+			t.Errorf("got %+v after the erasure, want no text and another generation", after)
+		}
+		f.put(t, u, remembered)
+		before = must(f.memories.Use(t.Context(), u))(t)
+	}
 }

@@ -41,7 +41,8 @@ func radioSets(all assistant.Catalogue, v map[string]string) []radioSet {
 	}
 	for _, m := range all.MemoryModels {
 		memory = append(memory, choice{ID: m.ID, Label: m.Name,
-			About: sentences(m.Description, priceText(m.Price, "Adds %s to a minute of conversation."))})
+			About: sentences(m.Description, priceText(m.Price, "Adds %s to a minute of conversation."),
+				mergeSentence(all, m, v[grants.TextModel]))})
 	}
 	set := func(field string, choices []choice) radioSet {
 		return radioSet{Name: field, Legend: settingNames[field], About: settingTexts[field],
@@ -73,6 +74,24 @@ func effectText(all assistant.Catalogue) string {
 		return "This server has no realtime models, so only the text model has an effect."
 	}
 	return "This server has no models, so these settings have no effect."
+}
+
+// mergeSentence describes what a conversation that is remembered costs, or returns "" for a model that remembers
+// nothing.
+func mergeSentence(all assistant.Catalogue, m assistant.Model, text string) string {
+	if m.ID == assistant.NoMemory {
+		return ""
+	}
+	about := fmt.Sprintf("Each conversation of a user who has agreed costs your project one more call of a text model, of "+
+		"at most %s tokens that it reads and %s that it writes", grouped(assistant.MergeTokensIn),
+		grouped(assistant.MergeTokensOut))
+	switch cost, ok := all.MergeCost(m, text); {
+	case ok && cost == 0:
+		return about + ": nothing, because the model is free."
+	case ok:
+		return about + ": at most " + backendapi.Dollars(cost) + "."
+	}
+	return about + "."
 }
 
 func soundSentence(p *assistant.SoundPrice) string {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/backend/internal/assistant"
 	"github.com/service-dev/service/backend/internal/memory"
 )
 
@@ -52,4 +53,24 @@ func TestMemory_Page(t *testing.T) {
 	v.get(path).want(http.StatusOK, "Nothing is remembered about anyone")
 	v.get("/account/audit").want(http.StatusOK, "Memory erased", "memory of user "+ids[0]+" erased",
 		"memory of all users erased", "Days of memory changed")
+}
+
+// TestMemory_PageShowsTheCost proves that the setting says what a conversation costs at most that is remembered.
+func TestMemory_PageShowsTheCost(t *testing.T) {
+	h := newDashboardWorld(t)
+	v := signedIn(t, dashboardSite(t, h), ada)
+	v.get(helloPath+"/assistant").want(http.StatusOK, "Each conversation of a user who has agreed costs your project one "+
+		"more call of a text model, of at most 50,000 tokens that it reads and 1,024 that it writes")
+	all := assistant.Catalogue{DefaultText: "plain", TextModels: []assistant.TextModel{
+		{ID: "plain", Price: assistant.TokenPrice{In: 2_000_000, Out: 10_000_000}}, {ID: "free"}}}
+	for _, c := range []struct{ memory, upstream, text, want string }{
+		{"compact", "", "", ": at most $0.11024."}, {"compact", "", "free", ": nothing, because the model is free."},
+		{"compact", "free", "", ": nothing, because the model is free."}, {"compact", "", "gone", "that it writes."},
+		{assistant.NoMemory, "", "", ""},
+	} {
+		got := mergeSentence(all, assistant.Model{ID: c.memory, Upstream: c.upstream}, c.text)
+		if !strings.HasSuffix(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%+v: got %q", c, got)
+		}
+	}
 }

@@ -45,6 +45,8 @@ func answerOf(t *testing.T, g *glasses.Gateway, said string) string {
 	}
 	r.Header.Set("Authorization", "Bearer "+g.Token)
 	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-Service-User", "0123456789abcdef0123456789abcdef")
+	r.Header.Set("X-Service-Memory", "wearer-agreed")
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return err.Error()
@@ -122,6 +124,49 @@ func TestAssistant_RunsAlikeEveryTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The recording contains the assistant's script.
+	if replayed, _, _ := runShopping(t, l, recording); replayed.Verdict != scenario.Pass || len(replayed.Diffs) != 0 {
+		t.Errorf("%+v %+v", replayed.Steps, replayed.Diffs)
+	}
+}
+
+// A recording begins with what the assistant knew, so that it passes in a session that knows nothing.
+func TestAssistant_RecordingKnowsTheWearer(t *testing.T) {
+	t.Parallel()
+	l := startLocals(t, t.TempDir())
+	dir := t.TempDir()
+	script := write(t, filepath.Join(dir, "script.json"), `{"rules":[
+		{"when":{"contains":"I am Ann"},"reply":{"text":"Hello.","remember":"Name: Ann"}},
+		{"when":{"memory":"Name: Ann"},"reply":{"text":"You are Ann."}},
+		{"when":{"noMemory":true},"reply":{"text":"Who are you?"}}]}`)
+	recording := filepath.Join(dir, "recording", "known.json")
+	for _, said := range []string{"I am Ann", "Who am I?"} {
+		o, err := l.StartLocal(t.Context(), caller.Caller{IO: local.New()}, session.LocalRequest{Project: "com.example.app",
+			Clock: backend.ClockVirtual, AssistantScript: script, Fresh: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin, on := asking(t)
+		attach(t, o, true, begin, on)
+		path := write(t, filepath.Join(dir, "say.json"),
+			`{"scenario":1,"name":"say","clock":"virtual","steps":[{"transcript":{"text":"`+said+`"}},{"advance":1000}]}`)
+		s, err := scenario.Load(t.Context(), ours, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runner := scenario.New(l)
+		if _, err := runner.RunSteps(t.Context(), scenario.StepsRequest{Files: ours, SessionID: o.SessionID, Dir: dir,
+			Steps: s.Steps}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := runner.Record(t.Context(),
+			scenario.RecordRequest{Files: ours, SessionID: o.SessionID, Path: recording}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := scenario.Load(t.Context(), ours, recording)
+	if err != nil || s.Memory != "Name: Ann" {
+		t.Fatalf("the recording begins with %q, %v", s.Memory, err)
+	}
 	if replayed, _, _ := runShopping(t, l, recording); replayed.Verdict != scenario.Pass || len(replayed.Diffs) != 0 {
 		t.Errorf("%+v %+v", replayed.Steps, replayed.Diffs)
 	}

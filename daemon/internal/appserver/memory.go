@@ -1,7 +1,6 @@
 package appserver
 
 import (
-	"cmp"
 	"net/http"
 	"regexp"
 	"strings"
@@ -35,20 +34,24 @@ func invalidMemory(param, message string) error {
 // agreed. It returns a *assistantscript.Failure if a header has a value that is not allowed, or if the user is missing
 // although the wearer agreed.
 func memoryHeaders(r *http.Request) (user string, agreed bool, err error) {
-	return checkMemory(strings.Join(r.Header.Values(userHeader), ","), strings.Join(r.Header.Values(memoryHeader), ","))
+	given := r.Header.Values(memoryHeader)
+	if value := strings.Join(given, ","); len(given) > 0 && value != wearerAgreed {
+		return "", false, errNotAgreed
+	}
+	return checkMemory(strings.Join(r.Header.Values(userHeader), ","), len(given) > 0)
 }
 
-func checkMemory(user, agreed string) (string, bool, error) {
+var errNotAgreed = invalidMemory(memoryHeader, memoryHeader+" must be "+wearerAgreed+
+	", which states that the wearer agreed, or missing")
+
+func checkMemory(user string, agreed bool) (string, bool, error) {
 	switch {
-	case agreed != "" && agreed != wearerAgreed:
-		return "", false, invalidMemory(memoryHeader, memoryHeader+" must be "+wearerAgreed+
-			", which states that the wearer agreed, or missing")
-	case user == "" && agreed == "":
+	case user == "" && !agreed:
 		return "", false, nil
 	case !userPattern.MatchString(user):
 		return "", false, invalidUser()
 	}
-	return user, agreed != "", nil
+	return user, agreed, nil
 }
 
 // rememberedUser returns the secret of the user that a call remembers, or "" if it does not remember.
@@ -75,7 +78,10 @@ func conversingUser(r *http.Request) (string, error) {
 		return "", invalidMemory(memoryHeader, "there are several subprotocols "+memoryProtocol+"…: send one")
 	}
 	agreed, user, _ := strings.Cut(given[0], ".")
-	user, _, err := checkMemory(user, cmp.Or(agreed, memoryProtocol))
+	if agreed != wearerAgreed {
+		return "", errNotAgreed
+	}
+	user, _, err := checkMemory(user, true)
 	return user, err
 }
 

@@ -101,7 +101,7 @@ func TestMemory_IsPrivateToASessionOfAScenario(t *testing.T) {
 	_, free := remembering(t, m, "com.example.app")
 	wantAnswer(t, free, "I like tea", "Noted.", agreed(ann)...)
 	s, g := remembering(t, m, "com.example.app")
-	if err := m.UsePrivateMemory(s.SessionID, "Name: Ann"); err != nil {
+	if _, err := m.UseScenario(t.Context(), backend.Target{}, s.SessionID, nil, new("Name: Ann")); err != nil {
 		t.Fatal(err)
 	}
 	wantAnswer(t, g, "Who am I?", "You are Ann.", agreed(ben)...)
@@ -166,6 +166,7 @@ func TestMemory_RefusesMalformedHeaders(t *testing.T) {
 		"too short":          {userHeader, ann[1:], memoryHeader, wearerAgreed},
 		"malformed user":     {userHeader, "ann"},
 		"agreement, no user": {userHeader, "", memoryHeader, wearerAgreed},
+		"empty agreement":    {userHeader, ann, memoryHeader, ""},
 	} {
 		status, _, text := ask(t, g, "POST", "/chat/completions", says("Who am I?", ""), header...)
 		if status != 400 || !strings.Contains(text, `"code":"invalid_value"`) {

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -91,7 +92,7 @@ func New(stateDir string, now func() time.Time, log *slog.Logger) *Store {
 // NewPrivate returns a store in memory with one profile, which all projects and users share.
 func NewPrivate(profile string, now func() time.Time) *Store {
 	s := &Store{now: now, isLoaded: true, entries: map[key]*entry{}, open: map[*Conversation]bool{}}
-	s.Put("", "", profile)
+	s.put(key{}, s.newEntry(key{}, profile))
 	return s
 }
 
@@ -114,24 +115,45 @@ func (s *Store) Get(project, user string) Profile {
 	return Profile{Text: e.Profile, UpdatedAt: e.UpdatedAt, ExpiresAt: e.UsedAt.Add(Life)}
 }
 
-// Put replaces a profile. text must satisfy assistantscript.CheckProfile. An empty text removes the profile.
-func (s *Store) Put(project, user, text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.put(s.key(project, user), text)
+// Put replaces a profile, first in the file. text must satisfy assistantscript.CheckProfile. An empty text removes the
+// profile. Put returns an error of the file system on failure, and then changes nothing.
+func (s *Store) Put(project, user, text string) error {
+	return s.replace(s.key(project, user), text, false)
 }
 
-// Erase removes a profile. Conversations that have begun before no longer change it.
-func (s *Store) Erase(project, user string) {
+// Erase removes a profile, as Put does. Conversations that have begun before no longer change it.
+func (s *Store) Erase(project, user string) error {
+	return s.replace(s.key(project, user), "", true)
+}
+
+// replace is Put for the entry at k. With fence, conversations that have begun before no longer change the entry.
+func (s *Store) replace(k key, text string, fence bool) error {
+	s.saving.Lock()
+	defer s.saving.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k := s.key(project, user)
+	if err := s.load(); err != nil {
+		return err
+	}
+	e, wasDirty := s.newEntry(k, text), s.isDirty
+	f := s.content(s.with(k, e))
+	s.isDirty = false
+	s.mu.Unlock() // others read and change the entries while the file is written
+	err := s.write(f)
+	s.mu.Lock()
+	isDirty := s.isDirty
+	if err != nil {
+		s.isDirty = isDirty || wasDirty
+		return err
+	}
+	s.put(k, e)
+	s.isDirty = isDirty
 	for c := range s.open {
-		if c.key == k {
+		if fence && c.key == k {
 			delete(s.open, c)
 		}
 	}
-	s.put(k, "")
+	return nil
 }
 
 // Conversation is a use of a profile that may change it at its end.
@@ -174,7 +196,7 @@ func (c *Conversation) End(lines ...string) {
 		before = e.Profile
 	}
 	if after := assistantscript.Merge(before, lines); after != before {
-		s.put(c.key, after)
+		s.put(c.key, s.newEntry(c.key, after))
 	}
 }
 
@@ -203,30 +225,40 @@ func (s *Store) find(k key) *entry {
 
 func (s *Store) isExpired(e *entry) bool { return s.now().Sub(e.UsedAt) > Life }
 
-// put replaces the entry at k. The caller holds mu.
-func (s *Store) put(k key, text string) {
-	if s.load() != nil {
-		return
-	}
-	s.isDirty = true
+// newEntry returns the entry at k for a text, or nil if text is empty.
+func (s *Store) newEntry(k key, text string) *entry {
 	if text == "" {
-		delete(s.entries, k)
-		return
+		return nil
 	}
 	now := s.now().UTC()
-	s.entries[k] = &entry{Project: k.project, User: k.user, Profile: text, UpdatedAt: now, UsedAt: now}
-	if len(s.entries) > Max {
-		oldest := slices.MinFunc(s.list(), func(a, b *entry) int { return a.UsedAt.Compare(b.UsedAt) })
-		delete(s.entries, key{oldest.Project, oldest.User})
+	return &entry{Project: k.project, User: k.user, Profile: text, UpdatedAt: now, UsedAt: now}
+}
+
+// put replaces the entry at k by e, or removes it if e is nil. The caller holds mu.
+func (s *Store) put(k key, e *entry) {
+	if s.load() == nil {
+		s.entries, s.isDirty = s.with(k, e), true
 	}
 }
 
-// list returns the entries in the order of the file. The caller holds mu.
-func (s *Store) list() []*entry {
-	list := make([]*entry, 0, len(s.entries))
-	for _, e := range s.entries {
-		list = append(list, e)
+// with returns the entries after put. The caller holds mu.
+func (s *Store) with(k key, e *entry) map[key]*entry {
+	entries := maps.Clone(s.entries)
+	delete(entries, k)
+	if e == nil {
+		return entries
 	}
+	if len(entries) == Max {
+		oldest := slices.MinFunc(list(entries), func(a, b *entry) int { return a.UsedAt.Compare(b.UsedAt) })
+		delete(entries, key{oldest.Project, oldest.User})
+	}
+	entries[k] = e
+	return entries
+}
+
+// list returns entries in the order of the file.
+func list(entries map[key]*entry) []*entry {
+	list := slices.Collect(maps.Values(entries))
 	slices.SortFunc(list, func(a, b *entry) int {
 		return cmp.Or(cmp.Compare(a.Project, b.Project), cmp.Compare(a.User, b.User))
 	})
@@ -315,6 +347,20 @@ func (s *Store) Save() error {
 	if !isDirty {
 		return nil
 	}
+	err := s.write(f)
+	if err != nil {
+		s.mu.Lock()
+		s.isDirty = true
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// write writes the file of a store that has one. The caller holds saving.
+func (s *Store) write(f file) error {
+	if s.path == "" {
+		return nil
+	}
 	var data bytes.Buffer
 	encoder := json.NewEncoder(&data)
 	encoder.SetEscapeHTML(false)
@@ -324,9 +370,6 @@ func (s *Store) Save() error {
 		err = statefile.Write(s.path, data.Bytes())
 	}
 	if err != nil {
-		s.mu.Lock()
-		s.isDirty = true
-		s.mu.Unlock()
 		return fmt.Errorf("save the profiles of conversation memory: %w", err)
 	}
 	return nil
@@ -343,10 +386,19 @@ func (s *Store) changed() (f file, isDirty bool) {
 		return f, false
 	}
 	s.isDirty = false
-	for _, e := range s.list() {
+	return s.content(s.entries), true
+}
+
+// content returns the file with copies of the entries that have not expired. The caller holds mu.
+func (s *Store) content(entries map[key]*entry) file {
+	f := file{Profiles: []*entry{}}
+	for _, e := range list(entries) {
+		if s.isExpired(e) {
+			continue
+		}
 		e.saved = e.UsedAt
 		written := *e
 		f.Profiles = append(f.Profiles, &written)
 	}
-	return f, true
+	return f
 }

@@ -3,6 +3,7 @@ package profiles
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -43,6 +44,20 @@ func save(t *testing.T, s *Store) {
 	}
 }
 
+func put(t *testing.T, s *Store, project, user, text string) {
+	t.Helper()
+	if err := s.Put(project, user, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func erase(t *testing.T, s *Store, project, user string) {
+	t.Helper()
+	if err := s.Erase(project, user); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestStore_KeepsProfilesOfUsersAndProjectsApart(t *testing.T) {
 	dir, c := t.TempDir(), newClock()
 	s := newStore(dir, c)
@@ -72,10 +87,10 @@ func TestStore_KeepsProfilesOfUsersAndProjectsApart(t *testing.T) {
 func TestStore_EraseStopsMergesUnderWay(t *testing.T) {
 	dir, c := t.TempDir(), newClock()
 	s := newStore(dir, c)
-	s.Put(app, ann, "Name: Ann")
-	s.Put(app, ben, "Name: Ben")
+	put(t, s, app, ann, "Name: Ann")
+	put(t, s, app, ben, "Name: Ben")
 	before, other := s.Begin(app, ann), s.Begin(app, ben)
-	s.Erase(app, ann)
+	erase(t, s, app, ann)
 	after := s.Begin(app, ann)
 	before.End("Likes tea")
 	other.End("Likes coffee")
@@ -91,8 +106,8 @@ func TestStore_EraseStopsMergesUnderWay(t *testing.T) {
 func TestStore_ForgetsUnusedProfiles(t *testing.T) {
 	dir, c := t.TempDir(), newClock()
 	s := newStore(dir, c)
-	s.Put(app, ann, "Name: Ann")
-	s.Put(app, ben, "Name: Ben")
+	put(t, s, app, ann, "Name: Ann")
+	put(t, s, app, ben, "Name: Ben")
 	c.now = c.now.Add(Life)
 	s.Begin(app, ann).End()
 	save(t, s)
@@ -112,11 +127,12 @@ func TestStore_DropsLeastRecentlyUsed(t *testing.T) {
 	s := newStore(t.TempDir(), c)
 	user := func(i int) string { return fmt.Sprintf("%032x", i) }
 	for i := range Max {
-		s.Put(app, user(i), strings.Repeat("\"", assistantscript.MaxProfile))
+		k := s.key(app, user(i)) // without writing the file each time
+		s.put(k, s.newEntry(k, strings.Repeat("\"", assistantscript.MaxProfile)))
 		c.now = c.now.Add(time.Second)
 	}
 	s.Begin(app, user(0)).End()
-	s.Put(app, user(Max), "new")
+	put(t, s, app, user(Max), "new")
 	wantText(t, s, app, user(1), "")
 	wantText(t, s, app, user(Max), "new")
 	if s.Get(app, user(0)).Text == "" || len(s.entries) != Max {
@@ -135,7 +151,7 @@ func TestStore_RenamesUnusableFile(t *testing.T) {
 	}
 	s := newStore(dir, c)
 	wantText(t, s, app, ann, "")
-	s.Put(app, ann, "Name: Ann")
+	put(t, s, app, ann, "Name: Ann")
 	save(t, s)
 	if _, err := os.Stat(filepath.Join(dir, fileName+".corrupt-20260101T000000Z")); err != nil {
 		t.Error(err)
@@ -146,7 +162,7 @@ func TestStore_SavesAgainAfterFailure(t *testing.T) {
 	dir, c := filepath.Join(t.TempDir(), "missing"), newClock()
 	s := newStore(dir, c)
 	save(t, s) // nothing has changed
-	s.Put(app, ann, "Name: Ann")
+	s.Begin(app, ann).End("Name: Ann")
 	if err := s.Save(); err == nil {
 		t.Fatal("saved in a directory that does not exist")
 	}
@@ -162,7 +178,7 @@ func TestNewPrivate_HasOneProfileForAll(t *testing.T) {
 	s.Begin(app, ann).End("Likes tea")
 	wantText(t, s, app, ben, "Name: Ann\nLikes tea")
 	save(t, s)
-	s.Erase(app, ben)
+	erase(t, s, app, ben)
 	wantText(t, s, app, ann, "")
 }
 
@@ -170,9 +186,9 @@ func TestNewPrivate_HasOneProfileForAll(t *testing.T) {
 func TestSweep_DeletesExpiredProfilesFromDisk(t *testing.T) {
 	dir, c := t.TempDir(), newClock()
 	s := newStore(dir, c)
-	s.Put(app, ann, "Name: Ann")
+	put(t, s, app, ann, "Name: Ann")
 	c.now = c.now.Add(time.Hour)
-	s.Put(app, ben, "Name: Ben")
+	put(t, s, app, ben, "Name: Ben")
 	save(t, s)
 	aside := filepath.Join(dir, fileName+corrupt+"20260101T000000Z")
 	if err := os.WriteFile(aside, []byte("{"), 0o600); err != nil {
@@ -213,14 +229,16 @@ func TestLoad_KeepsUnreadableFile(t *testing.T) {
 	if err := s.Load(); err == nil {
 		t.Fatal("read a directory")
 	}
-	s.Put(app, ann, "Name: Ann")
+	if s.Put(app, ann, "Name: Ann") == nil || s.Erase(app, ann) == nil {
+		t.Error("changed a profile that cannot be read")
+	}
 	s.Begin(app, ann).End("Likes tea")
 	wantText(t, s, app, ann, "")
 	save(t, s)
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	s.Put(app, ann, "Name: Ann")
+	put(t, s, app, ann, "Name: Ann")
 	save(t, s)
 	wantText(t, newStore(dir, c), app, ann, "Name: Ann")
 }
@@ -228,7 +246,7 @@ func TestLoad_KeepsUnreadableFile(t *testing.T) {
 func TestSave_WritesAUseOnlyAfterAnHour(t *testing.T) {
 	dir, c := t.TempDir(), newClock()
 	s := newStore(dir, c)
-	s.Put(app, ann, "Name: Ann")
+	put(t, s, app, ann, "Name: Ann")
 	save(t, s)
 	for wait, want := range map[time.Duration]bool{time.Minute: false, useStep: true} {
 		if err := os.Remove(s.path); err != nil && !os.IsNotExist(err) {
@@ -275,8 +293,42 @@ func TestLoad_KeepsMostRecentlyUsed(t *testing.T) {
 func TestEnd_KeepsTextWithoutNewLines(t *testing.T) {
 	s := newStore(t.TempDir(), newClock())
 	for _, text := range []string{"Name: Ann\n", "\n"} {
-		s.Put(app, ann, text)
+		put(t, s, app, ann, text)
 		s.Begin(app, ann).End("")
 		wantText(t, s, app, ann, text)
+	}
+}
+
+// A change that cannot be written has no effect, and does not keep later ones from being written.
+func TestPut_ChangesNothingOnFailure(t *testing.T) {
+	dir, c := t.TempDir(), newClock()
+	s := newStore(dir, c)
+	put(t, s, app, ann, "Name: Ann")
+	if err := errors.Join(os.Remove(s.path), os.Mkdir(s.path, 0o700)); err != nil { // nothing can replace it
+		t.Fatal(err)
+	}
+	s.Begin(app, ben).End("Name: Ben")
+	open := s.Begin(app, ann)
+	if s.Put(app, ann, "Name: Nina") == nil || s.Erase(app, ann) == nil {
+		t.Fatal("changed a profile without the file")
+	}
+	wantText(t, s, app, ann, "Name: Ann")
+	open.End("Likes tea")
+	if err := os.Remove(s.path); err != nil {
+		t.Fatal(err)
+	}
+	save(t, s)
+	s = newStore(dir, c)
+	wantText(t, s, app, ann, "Name: Ann\nLikes tea")
+	wantText(t, s, app, ben, "Name: Ben")
+}
+
+// A store without profiles is a file with an empty list.
+func TestErase_LeavesAnEmptyList(t *testing.T) {
+	s := newStore(t.TempDir(), newClock())
+	put(t, s, app, ann, "Name: Ann")
+	erase(t, s, app, ann)
+	if data, err := os.ReadFile(s.path); err != nil || !bytes.Contains(data, []byte(`"profiles": []`)) {
+		t.Errorf("got %s, %v", data, err)
 	}
 }

@@ -24,11 +24,13 @@ type showing struct {
 
 func (*pageOnly) AssistantScript(string) *assistantscript.Script { return nil }
 
-func (*pageOnly) SetAssistantScript(context.Context, backend.Target, string, *assistantscript.Script) error {
-	return nil
+func (*pageOnly) UseScenario(
+	context.Context, backend.Target, string, *assistantscript.Script, *string,
+) (func(context.Context) error, error) {
+	return func(context.Context) error { return nil }, nil
 }
 
-func (*pageOnly) UsePrivateMemory(string, string) error { return nil }
+func (*pageOnly) MemoryAt(string, int64) (string, bool) { return "", true }
 
 func (*pageOnly) WearerMemory(string) (string, error) { return "", nil }
 

@@ -84,6 +84,12 @@ func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, erro
 		Clock: backend.ClockVirtual, Steps: rec.list}
 	if script := r.sessions.AssistantScript(req.SessionID); script != nil {
 		sc.Assistant = &scenario.Assistant{Rules: script.Rules}
+		profile, isKnown := r.sessions.MemoryAt(req.SessionID, rows[0].Seq)
+		sc.Memory = profile
+		if !isKnown && script.Remembers() {
+			omitted = append(omitted, "omitted: what the assistant knew about the wearer at the beginning, because the "+
+				"daemon has been restarted since or many apps have attached; add it as memory")
+		}
 	}
 	sc.Recorded = &scenario.Recorded{Clock: s.Clock, DurationMs: end - rec.base, Trace: traceOf(rows, rec.base),
 		Pictures: []scenario.Picture{}}

@@ -69,19 +69,19 @@ func (x *run) do(ctx context.Context) error {
 	return x.end(ctx)
 }
 
-// begin waits for an app and sets the session to the scenario's device model.
+// begin gives the session the scenario's assistant, waits for an app and sets the session to the scenario's device
+// model.
 func (x *run) begin(ctx context.Context) error {
 	s, err := x.r.sessions.Get(ctx, x.req.Target, x.req.SessionID)
 	if err != nil {
 		return err
 	}
 	x.virtual = s.Clock == backend.ClockVirtual
-	if err := x.setMemory(); err != nil {
-		return err
-	}
-	if err := x.setScript(ctx); err != nil {
-		return err
-	}
+	return x.withAssistant(ctx, &x.s.Memory, func() error { return x.join(ctx, s) })
+}
+
+// join waits for an app and sets the session s to the scenario's device model.
+func (x *run) join(ctx context.Context, s backend.Session) error {
 	if err := x.awaitGlasses(ctx); err != nil {
 		return err
 	}
@@ -100,23 +100,32 @@ func (x *run) begin(ctx context.Context) error {
 	return x.findApp(ctx, s.Apps > 0)
 }
 
-// setMemory sets the scenario's profile, before an app receives the address of the assistant. Browser sessions have
-// none of their own, so they cannot run scenarios that depend on it.
-func (x *run) setMemory() error {
-	needs := x.s.Memory != "" || slices.ContainsFunc(x.s.Steps, func(s scenario.Step) bool { return s.ExpectMemory != nil })
-	if !needs && !session.IsLocal(x.req.SessionID) {
-		return nil
-	}
-	return x.r.sessions.UsePrivateMemory(x.req.SessionID, x.s.Memory)
-}
+// restoreWithin is the maximum time for bringing back the assistant of a session, also if the call has ended.
+const restoreWithin = 5 * time.Second
 
-// setScript sets the scenario's script, if any, for the session's assistant.
-func (x *run) setScript(ctx context.Context) error {
+// withAssistant gives the session the scenario's script, if any, and profile, if it is not nil, and calls start. They
+// must be set before an app receives the address of the assistant. If start fails, the session has its own again.
+// Browser sessions have no profile of their own, so they cannot run scenarios that depend on it.
+func (x *run) withAssistant(ctx context.Context, profile *string, start func() error) error {
 	script, err := session.ScriptOf(ctx, x.req.Files, x.dir, x.s.Assistant)
-	if err != nil || script == nil {
+	if err != nil {
 		return err
 	}
-	return x.r.sessions.SetAssistantScript(ctx, x.req.Target, x.req.SessionID, script)
+	needs := profile != nil && *profile != "" ||
+		slices.ContainsFunc(x.s.Steps, func(s scenario.Step) bool { return s.ExpectMemory != nil })
+	if !needs && !session.IsLocal(x.req.SessionID) {
+		profile = nil
+	}
+	restore, err := x.r.sessions.UseScenario(ctx, x.req.Target, x.req.SessionID, script, profile)
+	if err != nil {
+		return err
+	}
+	if err = start(); err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreWithin)
+		defer cancel()
+		_ = restore(ctx) // the first failure matters more
+	}
+	return err
 }
 
 // findApp waits for the row that records that the app attached. The run begins there.

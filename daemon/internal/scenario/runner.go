@@ -32,12 +32,16 @@ type Sessions interface {
 	Media(id, sha string) (name string, body []byte, err error)
 	// AssistantScript returns the script of a session's assistant, or nil if it has none.
 	AssistantScript(id string) *assistantscript.Script
-	// SetAssistantScript sets the script of a session's assistant. It returns a *problem.Error on failure.
-	SetAssistantScript(ctx context.Context, target backend.Target, id string, script *assistantscript.Script) error
-	// UsePrivateMemory gives a local session a profile of its own. WearerMemory returns the profile that the apps of a
-	// local session use. They return a *problem.Error on failure.
-	UsePrivateMemory(id, profile string) error
+	// UseScenario sets the script of a session's assistant, unless script is nil, and gives a local session a profile of
+	// its own, unless profile is nil. restore brings back what the session had before. They return a *problem.Error on
+	// failure.
+	UseScenario(ctx context.Context, target backend.Target, id string, script *assistantscript.Script,
+		profile *string) (restore func(context.Context) error, err error)
+	// WearerMemory returns the profile that the apps of a local session use. It returns a *problem.Error on failure.
 	WearerMemory(id string) (string, error)
+	// MemoryAt returns the profile that the apps of a local session used first after an app attached with the row
+	// attached, and whether it is still known.
+	MemoryAt(id string, attached int64) (profile string, isKnown bool)
 }
 
 // Runner runs and records scenarios. It is safe for concurrent use on different sessions.

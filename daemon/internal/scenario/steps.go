@@ -94,16 +94,7 @@ func (x *run) onOpenSession(
 	if err := makeArtifacts(ctx, x.req); err != nil {
 		return StepsReport{}, err
 	}
-	if memory != nil {
-		x.s.Memory = *memory
-		if err := x.setMemory(); err != nil {
-			return StepsReport{}, err
-		}
-	}
-	if err := x.setScript(ctx); err != nil {
-		return StepsReport{}, err
-	}
-	if err := x.join(ctx, since); err != nil {
+	if err := x.withAssistant(ctx, memory, func() error { return x.joinOpen(ctx, since) }); err != nil {
 		return StepsReport{}, err
 	}
 	if err := x.steps(limited); err != nil {
@@ -172,9 +163,9 @@ func findingsOf(d session.Display) (list []Finding) {
 	return list
 }
 
-// join waits for an app and reads the part of the log that the first expectations may match. It does not matter here if
-// earlier rows have been deleted.
-func (x *run) join(ctx context.Context, since int64) error {
+// joinOpen waits for an app and reads the part of the log that the first expectations may match. It does not matter
+// here if earlier rows have been deleted.
+func (x *run) joinOpen(ctx context.Context, since int64) error {
 	late := time.Now().Add(x.r.attachWait)
 	x.next, x.since, x.gaps = since, since, true
 	defer func() { x.gaps = false }()

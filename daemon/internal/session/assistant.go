@@ -26,12 +26,20 @@ const scriptName = "assistant.json"
 // maxCalls is the maximum number of pending answers of one session's assistant.
 const maxCalls = 64
 
-// setScript sets the script of the session's assistant and sends the gateway's address to attached apps.
+// setScript sets the script of the session's assistant and sends the gateway's address to attached apps. Without a
+// script, the session has no assistant.
 func (s *localSession) setScript(script *assistantscript.Script) error {
-	if err := s.wake(); err != nil {
+	err := s.wake()
+	if err != nil {
 		return err
 	}
-	if err := statefile.Write(filepath.Join(s.folder(), scriptName), script.Encode()); err != nil {
+	path := filepath.Join(s.folder(), scriptName)
+	if script != nil {
+		err = statefile.Write(path, script.Encode())
+	} else if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
 		return stateProblem("save the assistant script", err)
 	}
 	s.Mu.Lock()

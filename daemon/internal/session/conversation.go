@@ -24,6 +24,7 @@ type Conversation struct {
 
 	// The session's Mu guards the following fields.
 	script  *assistantscript.Conversation
+	user    string                 // secret of the user whom the conversation remembers, or ""
 	memory  *profiles.Conversation // nil if the conversation does not remember
 	timer   *time.Timer            // in real time; set once the script has waited for something
 	changed bool                   // an event has been sent since noteSent
@@ -54,7 +55,7 @@ func (m *Manager) Converse(token, user string, rate int, peer host.Receiver) (*C
 	if err != nil {
 		return nil, err
 	}
-	c := &Conversation{session: s, app: app, peer: peer, memory: memory}
+	c := &Conversation{session: s, app: app, peer: peer, user: user, memory: memory}
 	profile := ""
 	if c.memory != nil {
 		profile = c.memory.Profile
@@ -87,8 +88,9 @@ func (c *Conversation) Leave(reason string) {
 	s := c.session
 	s.Mu.Lock()
 	s.endConversation(c, reason)
+	remembers := c.memory != nil
 	s.Mu.Unlock()
-	if c.memory != nil {
+	if remembers {
 		_ = s.owner.saveProfiles() // the caller can do nothing about it
 	}
 }

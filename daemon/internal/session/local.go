@@ -49,9 +49,8 @@ func (m *Manager) StartLocal(ctx context.Context, who caller.Caller, req LocalRe
 	}
 	var opened Opened
 	if err = s.copyFixtures(ctx, clientio.FilesOf(who), want.FixturesDir); err == nil && script != nil {
-		err = s.setMemory(memory) // before an app receives the address of the assistant
-		if err == nil {
-			err = s.setScript(script)
+		if _, err = s.useScenario(script, memory); err == nil && memory == nil {
+			err = s.setMemory(nil) // a script brings back the stored profiles
 		}
 	}
 	if err == nil {

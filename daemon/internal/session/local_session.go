@@ -61,6 +61,7 @@ type localSession struct {
 
 	memory     *profiles.Store // the session's own profile; nil if it uses the stored profiles
 	memoryUser string          // secret of the user whose profile apps used last
+	recalls    recalls
 
 	conversations []*Conversation // realtime conversations of apps, in the order in which they began
 
@@ -121,7 +122,7 @@ func (s *localSession) wake() error {
 		s.Broker.ExtendDeadlines(s.Now())
 	}
 	s.media.load(filepath.Join(s.folder(), mediaDir))
-	s.log, s.isLive = log, true
+	s.log, s.isLive, s.recalls = log, true, recalls{after: log.newest()}
 	log.written, log.broken = s.rowsWritten, s.logBroken
 	ctx, end := context.WithCancel(s.owner.life)
 	s.end, s.life, s.calls = end, ctx, map[*assistantCall]bool{}
@@ -160,6 +161,9 @@ func (s *localSession) Append(
 		return
 	}
 	row.Seq = seq
+	if row.Type == glasses.RowAppAttached {
+		s.recalls.attached = seq
+	}
 	s.Broker.Logged(row)
 	s.state.apply(row, answered)
 }

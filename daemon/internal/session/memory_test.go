@@ -2,12 +2,17 @@ package session
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/glasses/assistantscript"
+	"github.com/service-dev/service/glasses/host"
+	"github.com/service-dev/service/internal/problem"
 )
 
 const wearer = "0123456789abcdef0123456789abcdef"
@@ -130,10 +135,14 @@ func TestMemory_OfAScenarioStaysPrivateAfterARestart(t *testing.T) {
 	o, token := remembering(t, m, `{"scenario":1,"name":"x","memory":"Name: Ben","assistant":{"rules":`+slowMemory+
 		`},"steps":[]}`)
 	wantMemory(t, m, token, "Name: Ben")
-	m.local.profiles.Put("com.example.app", wearer, "Name: Ann")
+	if err := m.local.profiles.Put("com.example.app", wearer, "Name: Ann"); err != nil {
+		t.Fatal(err)
+	}
 	stop()
 	m = newLocal(t, dir, &fakeTransports{}, nil)
-	m.local.profiles.Put("com.example.app", wearer, "Name: Ann")
+	if err := m.local.profiles.Put("com.example.app", wearer, "Name: Ann"); err != nil {
+		t.Fatal(err)
+	}
 	s := m.local.find(o.SessionID)
 	if s == nil || s.script == nil && s.wake() != nil {
 		t.Fatal("the session is not open after the restart")
@@ -166,6 +175,194 @@ func TestMemory_RefusesWhileUnreadable(t *testing.T) {
 		"call": ask, "conversation": speak} {
 		if failure(err) != "unavailable" {
 			t.Errorf("%s: got %v, want unavailable", what, err)
+		}
+	}
+}
+
+// A change that cannot be written is refused and has no effect.
+func TestMemory_RefusesWhatItCannotWrite(t *testing.T) {
+	dir := t.TempDir()
+	m := newLocal(t, dir, &fakeTransports{}, nil)
+	_, token := remembering(t, m, `{"rules":`+slowMemory+`}`)
+	if _, err := m.SetMemory(token, wearer, "Name: Ann"); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "memory.json")
+	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil { // nothing can replace it
+		t.Fatal(err)
+	}
+	_, set := m.SetMemory(token, wearer, "Name: Ben")
+	for what, err := range map[string]error{"replace": set, "erase": m.EraseMemory(token, wearer)} {
+		if failure(err) != "unavailable" {
+			t.Errorf("%s: got %v, want unavailable", what, err)
+		}
+	}
+	wantMemory(t, m, token, "Name: Ann")
+}
+
+// A scenario that could not start leaves no trace in the session, and what replaced it meanwhile stays.
+func TestUseScenario_Restores(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	o, token := remembering(t, m, `{"rules":`+slowMemory+`}`)
+	if _, err := m.SetMemory(token, wearer, "Name: Ann"); err != nil {
+		t.Fatal(err)
+	}
+	use := func(profile string) (*assistantscript.Script, func(context.Context) error) {
+		t.Helper()
+		script, err := assistantscript.Parse([]byte(`{"rules":` + slowMemory + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		restore, err := m.UseScenario(t.Context(), backend.Target{}, o.SessionID, script, &profile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantMemory(t, m, token, profile)
+		return script, restore
+	}
+	before := m.AssistantScript(o.SessionID)
+	_, restore := use("Name: Ben")
+	if err := restore(t.Context()); err != nil || m.AssistantScript(o.SessionID) != before {
+		t.Errorf("got %v, or another script than before", err)
+	}
+	wantMemory(t, m, token, "Name: Ann")
+	_, restore = use("Name: Ben")
+	later, _ := use("Name: Nina")
+	if err := restore(t.Context()); err != nil || m.AssistantScript(o.SessionID) != later {
+		t.Errorf("got %v, or another script than the last", err)
+	}
+	wantMemory(t, m, token, "Name: Nina")
+}
+
+// A session that had no assistant has none again.
+func TestUseScenario_RemovesTheScript(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	o := start(t, m, LocalRequest{Project: "com.example.app"})
+	script, err := assistantscript.Parse([]byte(`{"rules":` + slowMemory + `}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	restore, err := m.UseScenario(t.Context(), backend.Target{}, o.SessionID, script, new("Name: Ben"))
+	if err == nil {
+		err = restore(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := m.local.find(o.SessionID).folder()
+	if _, err := os.Stat(filepath.Join(folder, scriptName)); m.AssistantScript(o.SessionID) != nil || !os.IsNotExist(err) {
+		t.Errorf("the script stays: %v", err)
+	}
+	if m.local.find(o.SessionID).state.read().OwnMemory {
+		t.Error("the session has a profile of its own")
+	}
+}
+
+// hearing is the peer of a conversation. It keeps the events.
+type hearing struct {
+	host.Receiver
+	events strings.Builder
+}
+
+func (h *hearing) SendText(event []byte) { h.events.Write(event) }
+
+// A conversation that is under way goes on with the profile of a scenario. What was said before belongs to the profile
+// with which it began.
+func TestUseScenario_ReachesConversations(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	o, token := remembering(t, m, `{"rules":[
+		{"when":{"contains":"who","memory":"Ben"},"reply":{"text":"Ben."}},
+		{"when":{"contains":"tea"},"reply":{"text":"Noted.","remember":"Likes tea"}},
+		{"when":{"contains":"milk"},"reply":{"text":"Noted.","remember":"Likes milk"}}]}`)
+	if _, err := m.SetMemory(token, wearer, "Name: Ann"); err != nil {
+		t.Fatal(err)
+	}
+	p := &hearing{}
+	c, err := m.Converse(token, wearer, 24_000, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Receive([]byte(`{"type":"session.update","session":{"type":"realtime","output_modalities":["text"]}}`))
+	say := func(text string) {
+		c.Receive([]byte(`{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[
+			{"type":"input_text","text":"` + text + `"}]}}`))
+		c.Receive([]byte(`{"type":"response.create"}`))
+	}
+	say("tea")
+	if _, err := m.UseScenario(t.Context(), backend.Target{}, o.SessionID, nil, new("Name: Ben")); err != nil {
+		t.Fatal(err)
+	}
+	say("milk")
+	say("who")
+	if !strings.Contains(p.events.String(), `"text":"Ben."`) {
+		t.Error("the conversation does not know the scenario's profile")
+	}
+	c.Leave("closed")
+	wantMemory(t, m, token, "Name: Ben\nLikes milk")
+	if got := m.local.profiles.Get("com.example.app", wearer).Text; got != "Name: Ann\nLikes tea" {
+		t.Errorf("the stored profile is %q", got)
+	}
+}
+
+// A recording begins with what the app knew when it attached.
+func TestMemoryAt(t *testing.T) {
+	dir := t.TempDir()
+	m := New(Options{StateDir: dir, Backend: &fakeBackend{}, Transports: &fakeTransports{}, Endpoints: fakeEndpoints{}})
+	stop := serve(t, m)
+	o, token := remembering(t, m, `{"rules":`+slowMemory+`}`)
+	want := func(attached int64, profile string, isKnown bool) {
+		t.Helper()
+		if got, known := m.MemoryAt(o.SessionID, attached); got != profile || known != isKnown {
+			t.Errorf("after row %d: got %q, %v, want %q, %v", attached, got, known, profile, isKnown)
+		}
+	}
+	first := m.local.find(o.SessionID).recalls.attached
+	if first == 0 {
+		t.Fatal("no row of the app that attached")
+	}
+	want(first, "", true)
+	for _, text := range []string{"Name: Ann", "Name: Ben"} {
+		if _, err := m.SetMemory(token, wearer, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(first, "", true)
+	a, _ := admit(t, m, o, nil)
+	t.Cleanup(a.Leave)
+	second := m.local.find(o.SessionID).recalls.attached
+	want(second, "", true) // not read yet
+	wantMemory(t, m, token, "Name: Ben")
+	want(second, "Name: Ben", true)
+	want(first, "", true)
+	stop()
+	m = newLocal(t, dir, &fakeTransports{}, nil)
+	if err := m.local.find(o.SessionID).wake(); err != nil {
+		t.Fatal(err)
+	}
+	want(second, "", false)
+	var r recalls
+	for r.attached = range int64(maxRecalls + 2) {
+		r.note("a")
+	}
+	if len(r.list) != maxRecalls || r.after != 1 {
+		t.Errorf("kept %d profiles since row %d", len(r.list), r.after)
+	}
+}
+
+// A browser session has no profile of its own, so it is not opened with a scenario that begins with one.
+func TestOpen_RefusesMemoryOfAScenario(t *testing.T) {
+	m, _, _ := newManager(t)
+	dir := t.TempDir()
+	for memory, want := range map[string]string{`"memory":"Name: Ann",`: "unsupported",
+		"": "not_found"} { // this backend stores no scripts
+		text := `{"scenario":1,"name":"x",` + memory + `"assistant":{"rules":` + slowMemory + `},"steps":[]}`
+		if err := os.WriteFile(filepath.Join(dir, "scenario.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := m.Open(t.Context(), backend.Target{}, from(dir), Request{Project: "com.example.app",
+			AssistantScript: "scenario.json"})
+		if problem.CodeOf(err) != want {
+			t.Errorf("with %s: got %v, want %q", memory, err, want)
 		}
 	}
 }

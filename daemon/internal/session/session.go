@@ -141,7 +141,8 @@ type Request struct {
 	Platform    string
 	DeviceModel string
 	// AssistantScript is the path of a script, or of a scenario that contains one. A relative path starts at the
-	// caller's directory. If it is empty, the session keeps its script.
+	// caller's directory. If it is empty, the session keeps its script. The scenario must have no memory, because a
+	// browser session has no profile of its own.
 	AssistantScript string
 	// Fresh requests another session even if one is open.
 	Fresh bool
@@ -168,8 +169,12 @@ func (m *Manager) Open(ctx context.Context, target backend.Target, who caller.Ca
 	}
 	project, err := m.accountProject(ctx, target, req.Project, who)
 	var script *assistantscript.Script
+	var memory *string
 	if err == nil {
-		script, _, err = ReadScript(ctx, who, req.AssistantScript)
+		script, memory, err = ReadScript(ctx, who, req.AssistantScript)
+	}
+	if err == nil && memory != nil && *memory != "" {
+		err = notRemembering()
 	}
 	if err != nil {
 		return Opened{}, err

@@ -323,3 +323,16 @@ func checkNext(t *testing.T, list []Tool, name string, result Result) {
 		}
 	}
 }
+
+// Agents that read only the guide ask the wearer with the documentation's sentence before their app remembers.
+func TestGuides_AskBeforeRemembering(t *testing.T) {
+	page, ok := docs.Find("conversation-memory")
+	sentence := regexp.MustCompile(`(?m)^> (May I remember .*)$`).FindStringSubmatch(page.Markdown)
+	if !ok || sentence == nil {
+		t.Fatal("the page has no sentence")
+	}
+	pitfalls := strings.Join(capabilityGuideOf(guide.Assistant).Pitfalls, "\n")
+	if !strings.Contains(pitfalls, "remember: true") || !strings.Contains(pitfalls, sentence[1]) {
+		t.Errorf("the guide does not contain %q", sentence[1])
+	}
+}

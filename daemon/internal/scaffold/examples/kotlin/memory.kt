@@ -26,6 +26,8 @@ private class Companion(val glasses: Glasses) {
         ) + buttons.map { mapOf("type" to "button", "id" to it.substringBefore(' '), "text" to it) }))
     }
 
+    fun change() = if (remember) "Forget me" else "Remember me" // the wearer may decide otherwise at any time
+
     fun begin() {
         remember = !attempt { glasses.memory() }.isNullOrEmpty() // a profile exists only if the wearer agreed
         if (remember) draw("Welcome back.", "Forget me") else draw(QUESTION, "Yes", "No")
@@ -37,15 +39,16 @@ private class Companion(val glasses: Glasses) {
         if (event.type == "transcript" && event.payload["final"] == true) {
             val said = event.payload["text"].toString()
             val answer = attempt { glasses.ask(said, "Answer in one short sentence.", remember = remember).text } ?: ""
-            val text = answer.ifEmpty { "I cannot answer now." }
-            if (remember) draw(text, "Forget me") else draw(text)
+            draw(answer.ifEmpty { "I cannot answer now." }, change())
+        } else if (event.type == "input" && target == "Remember") {
+            draw(QUESTION, "Yes", "No")
         } else if (event.type == "input" && target != "") {
             if (target == "Forget" && attempt { glasses.forget(); true } == null) {
                 draw("It is not deleted.", "Forget me")
                 return
             }
             remember = target == "Yes"
-            draw(if (remember) "Tell me about yourself." else "I remember nothing.")
+            draw(if (remember) "Tell me about yourself." else "I remember nothing.", change())
         }
     }
 }

@@ -26,7 +26,11 @@ def draw(text, *buttons):
 
 def answer(text):
     said = attempt(lambda: glasses.ask(text, system="Answer in one short sentence.", remember=remember).text)
-    draw(said or "I cannot answer now.", *(["Forget me"] if remember else []))
+    draw(said or "I cannot answer now.", change())
+
+
+def change():
+    return "Forget me" if remember else "Remember me"  # the wearer may decide otherwise at any time
 
 
 def forget():
@@ -45,9 +49,11 @@ with connect("Companion", "1.0") as glasses:
         target = event.payload.get("target")
         if event.type == "transcript" and event.payload["final"]:
             answer(event.payload["text"])
+        elif event.type == "input" and target == "Remember":
+            draw(QUESTION, "Yes", "No")
         elif event.type == "input" and target:
             if target == "Forget" and not attempt(forget):
                 draw("It is not deleted.", "Forget me")
                 continue
             remember = target == "Yes"
-            draw("Tell me about yourself." if remember else "I remember nothing.")
+            draw("Tell me about yourself." if remember else "I remember nothing.", change())

@@ -7,6 +7,7 @@ let question = "May I remember what you tell me, so that I know it the next time
 actor Companion {
     let glasses: Glasses
     var remember = false
+    var change: [String] { [remember ? "Forget me" : "Remember me"] } // the wearer may decide otherwise at any time
 
     init(_ glasses: Glasses) {
         self.glasses = glasses
@@ -42,16 +43,17 @@ actor Companion {
         let answer = try await attempt {
             try await glasses.ask(said, system: "Answer in one short sentence.", remember: isRemembering).text
         } ?? ""
-        try await draw(answer.isEmpty ? "I cannot answer now." : answer, remember ? ["Forget me"] : [])
+        try await draw(answer.isEmpty ? "I cannot answer now." : answer, change)
     }
 
     func choose(_ target: String) async throws {
+        if target == "Remember" { return try await draw(question, ["Yes", "No"]) }
         if target == "Forget" {
             let isDeleted = try await attempt { () -> Bool in try await glasses.forget(); return true } ?? false
             if !isDeleted { return try await draw("It is not deleted.", ["Forget me"]) }
         }
         remember = target == "Yes"
-        try await draw(remember ? "Tell me about yourself." : "I remember nothing.")
+        try await draw(remember ? "Tell me about yourself." : "I remember nothing.", change)
     }
 }
 

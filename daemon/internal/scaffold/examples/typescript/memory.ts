@@ -26,18 +26,21 @@ async function draw(text: string, ...buttons: string[]): Promise<void> {
 }
 
 let remember = Boolean(await attempt(glasses.memory())); // a profile exists only if the wearer agreed
+const change = (): string => remember ? "Forget me" : "Remember me"; // the wearer may decide otherwise at any time
 await (remember ? draw("Welcome back.", "Forget me") : draw(consent, "Yes", "No"));
 await attempt(glasses.startTranscription());
 for await (const { type, payload } of glasses.events()) {
   if (type === "transcript" && payload.final) {
     const answer = await attempt(glasses.ask(payload.text, { system: "Answer in one short sentence.", remember }));
-    await draw(answer?.text || "I cannot answer now.", ...(remember ? ["Forget me"] : []));
+    await draw(answer?.text || "I cannot answer now.", change());
+  } else if (type === "input" && payload.target === "Remember") {
+    await draw(consent, "Yes", "No");
   } else if (type === "input" && payload.target) {
     if (payload.target === "Forget" && !await attempt(glasses.forget().then(() => true))) {
       await draw("It is not deleted.", "Forget me");
       continue;
     }
     remember = payload.target === "Yes";
-    await draw(remember ? "Tell me about yourself." : "I remember nothing.");
+    await draw(remember ? "Tell me about yourself." : "I remember nothing.", change());
   }
 }
