@@ -83,7 +83,7 @@ func (a *App) compose(o Options) error {
 	routes := a.newAPI(f, o)
 	routes.Mount(mux)
 	mux.HandleFunc("GET /api/sessions/{id}/app", a.hub.ServeApp)
-	models := newModelAPI(f, o)
+	models := a.newModelAPI(f, o)
 	models.Mount(mux)
 	pages, err := a.newPages(f, o)
 	if err != nil {

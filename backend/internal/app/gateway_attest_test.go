@@ -40,7 +40,7 @@ func TestGateway_AttestedInstallsAreNotLimitedByTheAllowance(t *testing.T) {
 		w.exec("UPDATE gateway_settings SET day_cap = 0")
 		w.refused(chat, chatBody("good", ""), http.StatusPaymentRequired, "cap_reached", "insufficient_quota", "")
 		w.exec("UPDATE gateway_settings SET day_cap = NULL")
-		w.denied("/v1/attest/challenge", "{}", http.StatusUnauthorized, "invalid_key")
+		w.denied("/v1/attest/challenge", "{}", http.StatusForbidden, "project_key_required")
 
 		res := w.begin(t.Context(), chatBody(llmtest.WaitsInside, `,"stream":true`))
 		defer res.Body.Close()
