@@ -46,7 +46,8 @@ func TestGateway_AttestedInstallsAreNotLimitedByTheAllowance(t *testing.T) {
 		defer res.Body.Close()
 		w.exec("UPDATE attest_installs SET revoked_at = 1")
 		text, err := io.ReadAll(res.Body)
-		if err == nil || !strings.Contains(string(text), `"code":"invalid_key"`) {
+		if err == nil || !strings.Contains(string(text), "the install was revoked") ||
+			!strings.Contains(string(text), `"code":"invalid_key"`) {
 			t.Errorf("got error %v after %q, want invalid_key because the install was revoked", err, text)
 		}
 		w.denied(chat, chatBody("good", ""), http.StatusUnauthorized, "invalid_key")

@@ -56,7 +56,7 @@ const (
 	// attestationsPerMinute is the limit per project key and address. All installs of an app have one key, which
 	// everybody can read, so that a limit per key would let one person keep all of them from attesting.
 	attestationsPerMinute = 120
-	root           = "/v1/"
+	root                  = "/v1/"
 
 	// These limits apply to bodies larger than largeBody, in bytes, and to bodies of unknown length. Together they
 	// use at most 512 MB, and the bodies of one account at most 128 MB.
@@ -78,7 +78,7 @@ func New(o Options) *API {
 	}
 	return &API{Options: o, calls: limit.New(callsPerMinute, o.Now),
 		attestations: limit.New(attestationsPerMinute, o.Now),
-		bodies: limit.NewSlots(limit.Bounds{Running: largeBodies, RunningEach: largeBodiesEach})}
+		bodies:       limit.NewSlots(limit.Bounds{Running: largeBodies, RunningEach: largeBodiesEach})}
 }
 
 func peerIP(r *http.Request) string {

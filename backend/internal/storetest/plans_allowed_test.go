@@ -13,6 +13,7 @@ var allowedPlans = []struct{ statement, reason string }{
 	{"FROM credit_balances b) x WHERE", "check of the ledger"},
 	{"FROM credit_spending s) x WHERE", "check of the ledger"},
 	{"FROM credit_spending s WHERE s.project = '') x", "check of the ledger"},
+	{"FROM credit_spending s WHERE s.project <> '') x", "check of the ledger"},
 	{"FROM credit_holds h LEFT JOIN credit_transfers t", "check of the ledger"},
 	{"FROM credit_holds h JOIN credit_transfers t", "check of the ledger"},
 	{"SELECT COUNT(*), CAST(COALESCE(SUM(posted), 0) AS BIGINT)", "check of the ledger"},
