@@ -29,6 +29,11 @@ func TestGateway_AttestedInstallsAreNotLimitedByTheAllowance(t *testing.T) {
 		if e["limit"] != 3000.0 || e["used"].(float64) < 1000 || !strings.Contains(e["message"].(string), "/v1/attest") {
 			t.Errorf("after %d calls: got %v, want the allowance and how to attest", spent, e)
 		}
+		keys := w.usage("").Caps.ProjectKeysDay
+		if keys == nil || keys.LimitMicroUSD != 3000 || keys.SpentMicroUSD < 1000 || keys.ReservedMicroUSD != 0 ||
+			!strings.HasSuffix(keys.ResetsAt, "T00:00:00.000Z") {
+			t.Errorf("the usage report has %+v, want the allowance and what was spent of it", keys)
+		}
 		key := w.key
 		w.key = w.attestDevelopment()
 		if !strings.HasPrefix(w.key, credential.Attested) {
