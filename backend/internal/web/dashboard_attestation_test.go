@@ -52,7 +52,7 @@ func TestAttestation_ListsInstallsAndRefusals(t *testing.T) {
 		then.UnixMilli(), then.Add(attest.TokenLife).UnixMilli())
 	h.exec(`INSERT INTO attest_refusals VALUES ($1, $2, $3, 'apple', 'wrong_counter', 3, $4)`, adaID, hello,
 		then.Format("2006-01-02"), then.UnixMilli())
-	v.get(helloGateway).want(http.StatusOK, "<code>inst1</code>", "development, development", "wrong_counter",
+	v.get(helloGateway).want(http.StatusOK, "<code>inst1</code>", `class="sub">development<`, "wrong_counter",
 		`<span class="badge on">attested</span>`, `data-label="Count" class="number">3<`)
 	revoke := helloAttestation + "/installs/inst1/revoke"
 	v.post(revoke, v.form()).onward().want(http.StatusOK, "Its token no longer works", ">revoked</span>")
