@@ -54,6 +54,25 @@ func TestGRPCPackage_UpgradesUnderWork(t *testing.T) {
 	}), "TestGRPCPackage_UpgradesUnderWork")
 }
 
+// TestBackend_UpgradesAndDowngrades runs the test in test/e2e of the same name, with the server of lastGRPC and
+// that of the server's package.
+func TestBackend_UpgradesAndDowngrades(t *testing.T) {
+	old := filepath.Join(t.TempDir(), "service-backend")
+	output(t, "go", "build", "-C", lastGRPCSource(t), "-o", old, "./backend/service-backend")
+	program, err := packageTests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	output(t, "dpkg-deb", "-x", artefactOf(t, "service-backend_*_amd64.deb"), root)
+	cmd := exec.CommandContext(t.Context(), program, "-test.v", "-test.run", "^"+t.Name()+"$")
+	cmd.Dir = filepath.Join("..", "..", "test", "e2e")
+	cmd.Env = append(os.Environ(), "SERVICE_E2E_BIN="+filepath.Join(root, "usr", "bin"), "SERVICE_E2E_OLD_BACKEND="+old)
+	if printed, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(printed), "--- PASS: "+t.Name()+" ") {
+		t.Errorf("%v\n%s", err, printed)
+	}
+}
+
 // lastGRPC is a commit whose control API is gRPC.
 const lastGRPC = "6ad08dd2ddacd6afa76606cf31d0ff72ba82c8a0"
 

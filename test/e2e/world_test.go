@@ -37,6 +37,11 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
+		defer func() {
+			if c := started.Load(); c != nil {
+				c.Stop()
+			}
+		}()
 		if bin = os.Getenv("SERVICE_E2E_BIN"); bin != "" { // tests with the tag release use an installed package
 			return m.Run()
 		}
@@ -47,11 +52,6 @@ func TestMain(m *testing.M) {
 			fmt.Fprintf(os.Stderr, "make build: %v\n%s", err, out)
 			return 1
 		}
-		defer func() {
-			if c := started.Load(); c != nil {
-				c.Stop()
-			}
-		}()
 		return m.Run()
 	}))
 }
@@ -193,21 +193,28 @@ func tail(text string, lines int) string {
 
 // remoteBackend is a separate service-backend process on the given database.
 type remoteBackend struct {
-	url  string
-	env  []string
-	cmd  *exec.Cmd
-	t    *testing.T
-	port int
-	logs string
+	program string
+	url     string
+	env     []string
+	cmd     *exec.Cmd
+	t       *testing.T
+	port    int
+	logs    string
 }
 
 func startBackend(t *testing.T, database string, variables ...string) *remoteBackend {
+	t.Helper()
+	return startProgram(t, filepath.Join(bin, "service-backend"), database, variables...)
+}
+
+// startProgram is like startBackend, with another version's program.
+func startProgram(t *testing.T, program, database string, variables ...string) *remoteBackend {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "b")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &remoteBackend{t: t, port: freePort(t), logs: filepath.Join(dir, "log")}
+	b := &remoteBackend{program: program, t: t, port: freePort(t), logs: filepath.Join(dir, "log")}
 	b.url = "http://localhost:" + strconv.Itoa(b.port)
 	if database == "" {
 		database = filepath.Join(dir, "service.db")
@@ -242,11 +249,12 @@ func (b *remoteBackend) start() {
 		b.t.Fatal(err)
 	}
 	defer log.Close()
-	b.cmd = exec.Command(filepath.Join(bin, "service-backend"))
-	b.cmd.Env, b.cmd.Stdout, b.cmd.Stderr = b.env, log, log
-	if err := b.cmd.Start(); err != nil {
+	cmd := exec.Command(b.program)
+	cmd.Env, cmd.Stdout, cmd.Stderr = b.env, log, log
+	if err := cmd.Start(); err != nil {
 		b.t.Fatal(err)
 	}
+	b.cmd = cmd
 	must(b.t, "service-backend answers /api/health", func() bool { return get(b.url+"/api/health") == 200 })
 }
 
@@ -262,7 +270,7 @@ func (b *remoteBackend) stop() {
 // admin runs service-backend admin on the same database.
 func (b *remoteBackend) admin(args ...string) string {
 	b.t.Helper()
-	cmd := exec.Command(filepath.Join(bin, "service-backend"), append([]string{"admin"}, args...)...)
+	cmd := exec.Command(b.program, append([]string{"admin"}, args...)...)
 	cmd.Env = b.env
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -2,7 +2,6 @@ package db_test
 
 import (
 	"database/sql"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -55,89 +54,17 @@ func TestOpen_DatabaseOfFirstRelease(t *testing.T) {
 // columns.
 func nothingLost(t *testing.T, database string) {
 	t.Helper()
-	client := enginetest.Connect(t, database)
-	defer client.Close()
-	type content struct {
-		columns []string
-		rows    []string
-	}
-	before := map[string]content{}
-	total := 0
-	for _, table := range tables(t, client, database) {
-		c := content{columns: columnNames(t, client, table)}
-		c.rows = rowsOf(t, client, table, c.columns)
-		before[table], total = c, total+len(c.rows)
-	}
+	before := enginetest.ReadContent(t, database)
 	for _, table := range []string{"accounts", "web_sessions", "links", "device_codes", "projects", "sessions",
 		"session_secrets", "events"} {
-		if len(before[table].rows) == 0 {
+		if len(before[table].Rows) == 0 {
 			t.Errorf("the dump has no row of %s", table)
 		}
 	}
 	must(t, dbtest.OpenAt(t, database).Close())
-	for table, was := range before {
-		now := rowsOf(t, client, table, was.columns)
-		if table == "goose_db_version" {
-			now = now[:min(len(now), len(was.rows))] // each migration adds a row
-		}
-		if diff := cmp.Diff(was.rows, now); diff != "" {
-			t.Errorf("%s changed: %s", table, diff)
-		}
+	for table, change := range before.Changes(t, database) {
+		t.Errorf("%s changed: %s", table, change)
 	}
-	t.Logf("%d rows of %d tables are as they were", total, len(before))
-}
-
-func tables(t *testing.T, client *sql.DB, database string) []string {
-	t.Helper()
-	query := `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`
-	if enginetest.IsPostgres(database) {
-		query = `SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY table_name`
-	}
-	return texts(t, client, query)
-}
-
-func columnNames(t *testing.T, client *sql.DB, table string) []string {
-	t.Helper()
-	rows, err := client.QueryContext(t.Context(), "SELECT * FROM "+table+" LIMIT 0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	names, err := rows.Columns()
-	if err = errors.Join(err, rows.Err()); err != nil {
-		t.Fatal(err)
-	}
-	return names
-}
-
-// rowsOf returns every row as text, sorted by all columns.
-func rowsOf(t *testing.T, client *sql.DB, table string, columns []string) []string {
-	t.Helper()
-	list := strings.Join(columns, ", ")
-	rows, err := client.QueryContext(t.Context(), fmt.Sprintf("SELECT %s FROM %s ORDER BY %s", list, table, list))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	var all []string
-	for rows.Next() {
-		values := make([]any, len(columns))
-		for i := range values {
-			values[i] = new(any)
-		}
-		if err := rows.Scan(values...); err != nil {
-			t.Fatal(err)
-		}
-		var row strings.Builder
-		for i, v := range values {
-			fmt.Fprintf(&row, "%s=%#v ", columns[i], *v.(*any))
-		}
-		all = append(all, row.String())
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return all
 }
 
 func texts(t *testing.T, client *sql.DB, query string) []string {
@@ -281,8 +208,8 @@ func TestForeignKeys_DeleteCascades(t *testing.T) {
 	must(t, dbtest.OpenAt(t, where).Close())
 	client := enginetest.Connect(t, where)
 	defer client.Close()
-	for _, table := range tables(t, client, where) {
-		columns := columnNames(t, client, table)
+	for table, content := range enginetest.ReadContent(t, where) {
+		columns := content.Columns
 		cascades := texts(t, client,
 			`SELECT "from" || ' of ' || "table" FROM pragma_foreign_key_list('`+table+`') WHERE on_delete = 'CASCADE'`)
 		switch {
@@ -310,7 +237,7 @@ func TestForeignKeys_HaveIndexes(t *testing.T) {
 	must(t, dbtest.OpenAt(t, where).Close())
 	client := enginetest.Connect(t, where)
 	defer client.Close()
-	for _, table := range tables(t, client, where) {
+	for table := range enginetest.ReadContent(t, where) {
 		indexes := texts(t, client, `SELECT (SELECT GROUP_CONCAT(name) FROM pragma_index_info(i.name)) || ',' ||
 			COALESCE((SELECT SUBSTR(sql, INSTR(sql, ' WHERE ')) FROM sqlite_master
 				WHERE name = i.name AND sql LIKE '% WHERE %'), '')
