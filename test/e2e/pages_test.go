@@ -208,7 +208,8 @@ func addInstalls(t *testing.T, database string) {
 			counter, environment, project_key, created_at, attested_at, expires_at, revoked_at)
 		SELECT printf('%08x-1b2c-4d3e-8f40-5a6b7c8d9e0f', 16777216 * (value % 3 + 1) + value), account_id, app_id,
 			CASE value % 3 WHEN 0 THEN 'apple' WHEN 1 THEN 'google' ELSE 'development' END, value, '',
-			CASE value % 3 WHEN 0 THEN 'ABCDE12345.com.example.a.bundle.with.a.long.name' WHEN 1 THEN 'com.example.app' ELSE '' END,
+			CASE value % 3 WHEN 0 THEN 'ABCDE12345.com.example.a.bundle.with.a.long.name' WHEN 1 THEN 'com.example.app'
+				ELSE '' END,
 			0, CASE value % 3 WHEN 2 THEN 'development' ELSE 'production' END,
 			(SELECT MIN(id) FROM project_keys k WHERE k.app_id = p.app_id AND k.revoked_at IS NULL), $2,
 			$2 - 600000 * value, $2 + 3600000 - 600000 * value, CASE value % 5 WHEN 4 THEN $2 END

@@ -137,8 +137,8 @@ func (s Settings) check() (Settings, error) {
 		form    *regexp.Regexp
 		rule    string
 	}{
-		{FieldApple, s.AppleApps, maxEntries, appleForm, "enter the team ID of 10 characters, a full stop and the bundle ID, such as " +
-			"ABCDE12345.com.example.app"},
+		{FieldApple, s.AppleApps, maxEntries, appleForm, "enter the team ID of 10 characters, a full stop and the bundle " +
+			"ID, such as ABCDE12345.com.example.app"},
 		{FieldPackages, s.Packages, maxPackages, packageForm, "enter a package name such as com.example.app"},
 		{FieldCertificates, s.Certificates, maxEntries, digestForm, "enter SHA-256 fingerprints of 64 hexadecimal digits"},
 	} {

@@ -293,8 +293,8 @@ func (s *Service) Open(ctx context.Context, token string) (Caller, error) {
 	return s.Store.CallerByToken(ctx, s.Hasher.Hash(tokenKind, token), s.now())
 }
 
-// Overview returns a project's settings, refusals, and the installs after a position, which is "" or the Next of another
-// Overview. An invalid position is ignored.
+// Overview returns a project's settings, refusals, and the installs after a position, which is "" or the Next of
+// another Overview. An invalid position is ignored.
 func (s *Service) Overview(ctx context.Context, account, project, after string) (o Overview, err error) {
 	now := s.now()
 	if o.Settings, err = s.Store.Settings(ctx, account, project); err != nil {
@@ -341,7 +341,8 @@ func (s *Service) Set(ctx context.Context, account, project string, next Setting
 	if what == "" {
 		return nil
 	}
-	return s.Store.SetSettings(ctx, next, removals(was, next), audit.New(s.now(), account, by, "attestation.changed", project, what))
+	entry := audit.New(s.now(), account, by, "attestation.changed", project, what)
+	return s.Store.SetSettings(ctx, next, removals(was, next), entry)
 }
 
 // removals returns the installs whose attestation next no longer accepts. An install's row does not contain the

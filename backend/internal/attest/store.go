@@ -79,7 +79,8 @@ func (r removal) endTokens(ctx context.Context, tx *sql.Tx, account, project str
 		which += ` AND app IN ` + db.Placeholders(len(r.apps), 4)
 		args = append(args, db.Args(r.apps)...)
 	}
-	ids, err := db.All(ctx, tx, db.Value[string], `UPDATE attest_installs SET project_key = ''`+which+` RETURNING id`, args...)
+	ids, err := db.All(ctx, tx, db.Value[string], `UPDATE attest_installs SET project_key = ''`+which+` RETURNING id`,
+		args...)
 	if err != nil {
 		return fmt.Errorf("end tokens of installs: %w", err)
 	}
@@ -223,8 +224,8 @@ func (s *Store) installByKey(ctx context.Context, who projects.KeyOwner, keyHash
 		who.Project, keyHash)
 }
 
-// keyLive is true if the project key that an install attested with is not revoked. Installs whose tokens were ended have
-// none.
+// keyLive is true if the project key that an install attested with is not revoked. Installs whose tokens were ended
+// have none.
 const keyLive = `(SELECT COUNT(*) FROM project_keys k WHERE k.id = i.project_key AND k.revoked_at IS NULL) = 1`
 
 // live selects installs whose tokens are accepted: neither the install nor the project key that it used is revoked, and
@@ -328,8 +329,8 @@ func (s *Store) Latest(ctx context.Context, account, project string, after posit
 		ORDER BY i.attested_at DESC, i.id LIMIT $5`, account, project, after.at, after.id, limit)
 }
 
-// SweepAttestations deletes installs that last attested before installs, counts of refusals of days before refusals, and
-// challenges that expired before now. It looks for installs before it locks anything, because no index helps.
+// SweepAttestations deletes installs that last attested before installs, counts of refusals of days before refusals,
+// and challenges that expired before now. It looks for installs before it locks anything, because no index helps.
 func (s *Store) SweepAttestations(ctx context.Context, installs, refusals, now time.Time) error {
 	due, err := db.All(ctx, s, db.Value[string], `SELECT id FROM attest_installs WHERE attested_at < $1`,
 		db.ToMS(installs))

@@ -292,8 +292,8 @@ func TestService_NamesTheAnswerThatTheRestOfACapCovers(t *testing.T) {
 	}
 }
 
-// The refusal by the allowance of project keys names what helps, and does not advise to wait if no day's allowance covers
-// the call.
+// The refusal by the allowance of project keys names what helps, and does not advise to wait if no day's allowance
+// covers the call.
 func TestService_NamesWhatHelpsOverTheAllowance(t *testing.T) {
 	w := newWorld(t, credit.USD, Limits{})
 	w.add("good")

@@ -96,8 +96,8 @@ func capReached(e *credit.CapReached, covered int64) *Refusal {
 		"resets").with(money)
 }
 
-// attestationRequired returns the refusal of a call by the daily allowance of project keys. covered and coveredLater are
-// the lengths of an answer, in tokens, that the rest of the allowance and the allowance of a whole day cover.
+// attestationRequired returns the refusal of a call by the daily allowance of project keys. covered and coveredLater
+// are the lengths of an answer, in tokens, that the rest of the allowance and the allowance of a whole day cover.
 func attestationRequired(e *credit.AttestationRequired, covered, coveredLater int64) *Refusal {
 	const reset = "the allowance resets at 00:00 UTC"
 	what, next := "today's allowance of this project for calls with a project key ", "attest the install at "+

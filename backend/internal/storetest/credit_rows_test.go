@@ -87,7 +87,8 @@ func mergedProjects(t *testing.T, f *purses) {
 	fatal(t, f.store.MergeProjects(t.Context(), "ada", appID, otherID, audit.New(f.clock.now(), "ada", audit.Person(),
 		"project.merged", otherID, "merged")))
 	p := must(f.Project(t.Context(), "ada", otherID))(t)
-	if p.Day.Spent != 500_010 || p.Keys.Spent != 10 || p.Day.Held != 100_000 || p.Caps.Day == nil || *p.Caps.Day != 650_000 {
+	if p.Day.Spent != 500_010 || p.Keys.Spent != 10 || p.Day.Held != 100_000 || p.Caps.Day == nil ||
+		*p.Caps.Day != 650_000 {
 		t.Errorf("project: got %+v, want 500,010 spent, 10 of it with keys, 100,000 held and a cap of 650,000", p)
 	}
 	must(f.Settle(t.Context(), open.ID, 100_000, credit.Call{Model: "small", Kind: "chat", Outcome: credit.OutcomeFailed}))(t)

@@ -44,7 +44,7 @@ var allowedPlans = []struct{ statement, reason string }{
 	{"SELECT id FROM attest_installs WHERE attested_at < $1", "installs that are due, once an hour, without a lock"},
 	{"DELETE FROM attest_installs WHERE attested_at < $1 AND id IN", "installs that are due, in parts"},
 	{"DELETE FROM attest_refusals WHERE day < $1", "a row for each project, day and reason, once an hour"},
-	{"DELETE FROM attest_challenges WHERE expires_at <= $1", "challenges of minutes: a project's next one deletes the others"},
+	{"DELETE FROM attest_challenges WHERE expires_at <= $1", "challenges of minutes"},
 	{"DELETE FROM credit_holds WHERE state <> 'open' AND created_at < $1", "holds that are due"},
 	{"DELETE FROM credit_spending WHERE period < $1 AND held = 0", "sums that are due"},
 	{"DELETE FROM mail_tokens WHERE account_id = $1 AND purpose = $2 OR expires_at < $3", "tokens that are due"},

@@ -75,8 +75,8 @@ type Report struct {
 	Models            []gateway.Availability
 }
 
-// Cap is a spending cap, or the allowance of calls with a project key alone, with the amount already used in the current
-// period.
+// Cap is a spending cap, or the allowance of calls with a project key alone, with the amount already used in the
+// current period.
 type Cap struct {
 	Of, Period string // credit.OfProject or OfAccount; credit.CapDay, CapMonth or CapKeys
 	Limit      credit.Amount

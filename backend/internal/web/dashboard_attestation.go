@@ -51,7 +51,8 @@ func (w *Web) attestation(c *call, entered *attest.Settings) (form attestForm, e
 		s = *entered
 	}
 	form = attestForm{Action: gatewayPath(c.project.ID) + "/attestation", PlayKeys: o.PlayKeys,
-		Unreadable: o.Unreadable, Version: o.Settings.Version, Apps: strings.Join(s.AppleApps, "\n"), Packages: strings.Join(s.Packages, " "),
+		Unreadable: o.Unreadable, Version: o.Settings.Version,
+		Apps: strings.Join(s.AppleApps, "\n"), Packages: strings.Join(s.Packages, " "),
 		Certificates: strings.Join(s.Certificates, "\n"), TestKey: s.TestKey, Development: s.AppleDevelopment}
 	for _, state := range []attest.State{attest.Attested, attest.Expired, attest.Revoked} {
 		form.Counts = append(form.Counts, total{capital(string(state)), grouped(o.Counts[state])})
@@ -127,8 +128,8 @@ func (w *Web) removePlayKeysPage(c *call) error {
 	back := gatewayPath(c.project.ID)
 	return w.confirm(c, confirmation{
 		Nav: "projects", Title: "Remove the keys of Play Integrity of " + c.project.DisplayName + "?",
-		Text: []string{"The stored keys are deleted here. Android installs can no longer attest, and their tokens end at once. " +
-			"The keys remain in the Play Console."},
+		Text: []string{"The stored keys are deleted here. Android installs can no longer attest, and their tokens end at " +
+			"once. The keys remain in the Play Console."},
 		Action: back + "/attestation/keys/remove", Label: "Remove", Back: back + "#attestation", Instead: "Keep them",
 	})
 }

@@ -38,7 +38,8 @@ func TestAttestation_SettingsAreCheckedAndShown(t *testing.T) {
 	v.get(helloGateway).want(http.StatusOK, "this server cannot read them")
 	remove := helloAttestation + "/keys/remove"
 	v.get(remove).want(http.StatusOK, "Remove the keys of Play Integrity of", `action="`+remove+`"`)
-	v.post(remove, v.form()).onward().want(http.StatusOK, "Android installs can no longer attest.", "Not set.").lacks(remove)
+	v.post(remove, v.form()).onward().want(http.StatusOK, "Android installs can no longer attest.", "Not set.").
+		lacks(remove)
 	v.post(remove, v.form()).onward().want(http.StatusOK, "nothing was changed")
 	v.get(activityPath).want(http.StatusOK, "key of Play Integrity removed")
 }
@@ -69,7 +70,8 @@ func TestAttestation_ListsInstallsAndRefusals(t *testing.T) {
 		t.Fatal("the page has no link to the next installs")
 	}
 	v.get(strings.TrimSuffix(html.UnescapeString(next[1]), "#attestation")).
-		want(http.StatusOK, "<code>old29</code>", "<code>old30</code>", ">First page<").lacks("<code>inst1</code>", ">Next page<")
+		want(http.StatusOK, "<code>old29</code>", "<code>old30</code>", ">First page<").
+		lacks("<code>inst1</code>", ">Next page<")
 	last := regexp.MustCompile(`action="([^"]*old30/revoke[^"]*)"`).FindStringSubmatch(v.page)
 	if last == nil {
 		t.Fatal("the install on the second page cannot be revoked")
