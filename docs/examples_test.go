@@ -57,7 +57,7 @@ func TestExamples(t *testing.T) {
 			checkProgram(t, b, "python3", "-c", "import ast,sys; ast.parse(sys.stdin.read())")
 		case "js":
 			checkProgram(t, b, "node", "--check", "--input-type=module", "-")
-		case "ts": // checked by daemon/internal/scaffold, together with the generated module
+		case "ts", "kotlin", "swift": // checked by daemon/internal/scaffold, together with the generated module
 		case "go": // test/ownadapter builds it
 			if text, err := format.Source([]byte(b.text)); err != nil || string(text) != b.text {
 				t.Errorf("%s: not formatted Go: %v", b.page, err)

@@ -50,7 +50,7 @@ type Finding struct {
 	// Path is the path of the node in its tree, e.g. tree.children[0]. ID is the node's ID, if it has one.
 	Path string `json:"path"`
 	ID   string `json:"id,omitempty"`
-	// Text is the node's text, or the alt of an image.
+	// Text is the node's text, the alt of an image, or the name of an icon.
 	Text string `json:"text,omitempty"`
 	// Missing lists the characters of a missing_glyph, e.g. "ሀ U+1200 ETHIOPIC SYLLABLE HA". Pages omit the names.
 	Missing string `json:"missing,omitempty"`
@@ -68,12 +68,15 @@ func (f Finding) Message() string {
 	if f.Text != "" {
 		name = strings.ToValidUTF8(f.Text[:min(len(f.Text), 60)], "")
 	}
+	if name == "" {
+		return f.Path + " " + words
+	}
 	return fmt.Sprintf("%q (%s) %s", name, f.Path, words)
 }
 
 // Kinds of a Finding.
 const (
-	FindingClipped      = "clipped"       // a text or an image is never completely on the panel
+	FindingClipped      = "clipped"       // a text, image, icon or progress bar is never completely on the panel
 	FindingCut          = "cut"           // a target is never completely on the panel
 	FindingBrokenWord   = "broken_word"   // a word in a button's label is split across lines
 	FindingUnreachable  = "unreachable"   // the inputs of the model cannot move the focus to a target

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"image"
@@ -58,17 +59,19 @@ type expectDisplay struct {
 	Images  []string `json:"images,omitempty"`
 	Focus   string   `json:"focus,omitempty"`
 	Picture string   `json:"picture,omitempty"`
+
+	Progress map[string]int `json:"progress,omitempty"`
 }
 
-// step returns a step that expects the completely visible texts and images, and the focus. If there are none, the
-// step expects the picture.
+// step returns a step that expects the completely visible texts, images, icons and progress bars, and the focus. If
+// there are none, the step expects the picture.
 func (p *player) step() step {
 	s, m := p.dev.Snapshot(), p.dev.Model()
 	var e expectDisplay
 	if !s.State.IsDark() {
 		e = seenOn(m, s.View)
 	}
-	if len(e.Text)+len(e.Images) == 0 && e.Focus == "" {
+	if len(e.Text)+len(e.Images)+len(e.Progress) == 0 && e.Focus == "" {
 		sum := sha256.Sum256(render.PNG(render.Draw(m, s.State.Seen(s.View))))
 		e.Picture = hex.EncodeToString(sum[:])
 	}
@@ -83,11 +86,16 @@ func seenOn(m glasses.DeviceModel, v glasses.View) (e expectDisplay) {
 		}
 	}
 	e.InOrder = len(e.Text) > 1
-	for _, i := range shown.Images {
-		if name := i.Alt; i.Visible == render.VisibleFull && name+i.ID != "" {
-			if name == "" {
-				name = i.ID
+	for _, g := range shown.Graphics {
+		name := cmp.Or(g.Name, g.ID)
+		switch {
+		case g.Visible != render.VisibleFull || name == "":
+		case g.Type == glasses.NodeProgress:
+			if e.Progress == nil {
+				e.Progress = map[string]int{}
 			}
+			e.Progress[name] = g.Value
+		case g.Type == glasses.NodeImage || g.Type == glasses.NodeIcon:
 			e.Images = append(e.Images, name)
 		}
 	}

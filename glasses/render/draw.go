@@ -64,6 +64,10 @@ type canvas struct {
 	// text being painted, or nil while other parts are painted.
 	traces *traces
 	text   *box
+	// owners records which graphic painted each pixel last, unless it is nil. graphic is the one being painted, or nil
+	// while other parts are painted.
+	owners  *owners
+	graphic *ownedPixels
 	// painted is the number of pixels that were painted.
 	painted int
 }
@@ -72,6 +76,10 @@ type canvas struct {
 func (c *canvas) node(s *scene, b *box, r, clip image.Rectangle) {
 	focused := b.target >= 0 && b.target == s.focus
 	ink := c.q.ink(b.n.Colour)
+	if c.owners != nil && isGraphic(b.n) {
+		c.graphic = c.owners.begin(b)
+		defer func() { c.graphic = nil }()
+	}
 	switch b.n.Type {
 	case glasses.NodeText:
 		c.paragraph(b, r, clip, ink)
@@ -154,7 +162,9 @@ func (c *canvas) fill(r, clip image.Rectangle, ink rgb) {
 	for y := r.Min.Y; y < r.Max.Y; y++ {
 		row := c.img.Pix[c.img.PixOffset(r.Min.X, y):]
 		for i := 0; i < 4*r.Dx(); i += 4 {
+			before := rgb(row[i:])
 			row[i], row[i+1], row[i+2] = ink[0], ink[1], ink[2]
+			c.changed(r.Min.X+i/4, y, before, ink)
 		}
 	}
 	c.painted += r.Dx() * r.Dy()
@@ -194,9 +204,18 @@ func (c *canvas) stamp(m *mask, x, y int, clip image.Rectangle, ink rgb) {
 				c.painted += c.traces.mix(r.Min.X+i, py, row[4*i:], c.text, func(px []byte) { blend(px, ink, a) })
 			default:
 				c.painted++
+				before := rgb(row[4*i:])
 				blend(row[4*i:], ink, a)
+				c.changed(r.Min.X+i, py, before, rgb(row[4*i:]))
 			}
 		}
+	}
+}
+
+// changed notes that the colour of the pixel x, y was changed.
+func (c *canvas) changed(x, y int, before, after rgb) {
+	if c.owners != nil && c.q.shown(before) != c.q.shown(after) {
+		c.owners.take(x, y, c.graphic)
 	}
 }
 

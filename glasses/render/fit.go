@@ -38,7 +38,7 @@ func Fit(m glasses.DeviceModel, v glasses.View) []glasses.Finding {
 type fitting struct {
 	*scene
 	views   int
-	fits    map[*box]bool   // targets and images that have been completely on the panel
+	fits    map[*box]bool   // targets and graphics that have been completely on the panel
 	lines   map[*box][]bool // lines of each text that have been completely on the panel
 	focused []bool          // targets that have had the focus
 }
@@ -66,7 +66,7 @@ func (f *fitting) look() {
 		if !r.Overlaps(clip) {
 			return
 		}
-		if (b.target >= 0 || b.n.Type == glasses.NodeImage) && r.In(clip) {
+		if b.target >= 0 && r.In(clip) || b.target < 0 && isGraphic(b.n) && f.isWhole(paintedBox{b, r, clip}) {
 			f.fits[b] = true
 		}
 		if b.text != nil {
@@ -101,7 +101,7 @@ func (f *fitting) lookAtLines(b *box, r, clip image.Rectangle) {
 func (f *fitting) findings() []glasses.Finding {
 	var found []glasses.Finding
 	add := func(kind string, b *box) {
-		text := b.n.Alt
+		text := graphicName(b.n)
 		if b.text != nil {
 			text = b.n.Text
 		}
@@ -141,9 +141,9 @@ func (f *fitting) isInCutTarget(b *box) bool {
 	return false
 }
 
-// isClipped reports whether part of a text or an image was never on the panel.
+// isClipped reports whether part of a text or a graphic was never on the panel.
 func (f *fitting) isClipped(b *box) bool {
-	if b.n.Type == glasses.NodeImage {
+	if isGraphic(b.n) {
 		return !f.fits[b]
 	}
 	if b.text == nil {

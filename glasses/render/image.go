@@ -138,7 +138,9 @@ func (c *canvas) picture(b *box, r, clip image.Rectangle, ink rgb) {
 			}
 			if c.traces == nil {
 				c.painted++
+				before := rgb(at)
 				over(at)
+				c.changed(x, y, before, rgb(at))
 			} else {
 				c.painted += c.traces.mix(x, y, at, nil, over)
 			}

@@ -6,6 +6,9 @@ package render
 // tree takes ten times as long.
 const misreadTrees = 25
 
+// graphicsOfEach is how many graphics of each type and visibility TestInspect_GraphicsAreWhatThePixelsSay needs.
+const graphicsOfEach = 3
+
 // hostileShare is the divisor of the length of each hostile text: the tests use only that fraction of it.
 const hostileShare = 16
 

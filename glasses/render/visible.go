@@ -17,9 +17,9 @@ const (
 
 // Inspection describes what a tree shows on a panel, in drawing order.
 type Inspection struct {
-	Texts   []Text
-	Targets []Target
-	Images  []Image
+	Texts    []Text
+	Targets  []Target
+	Graphics []Graphic
 }
 
 // Text is the text of a text node or a button.
@@ -39,17 +39,7 @@ type Text struct {
 	Missing string
 }
 
-// Image describes an image node.
-type Image struct {
-	ID, Path string
-	// Alt is the node's description of the image.
-	Alt string
-	// Rect is the image's position, which may be outside the panel.
-	Rect    image.Rectangle
-	Visible string
-}
-
-// Inspect returns the texts, targets and images in a view, and how much of each is visible in the picture that Draw
+// Inspect returns the texts, targets and graphics in a view, and how much of each is visible in the picture that Draw
 // returns.
 func Inspect(m glasses.DeviceModel, v glasses.View) Inspection {
 	s, ok := laidOut(m, v)
@@ -61,16 +51,14 @@ func Inspect(m glasses.DeviceModel, v glasses.View) Inspection {
 
 func (s *scene) inspect() Inspection {
 	var found Inspection
-	var painted []paintedBox
+	var painted, graphics []paintedBox
 	s.walk(func(b *box, r, clip image.Rectangle) {
 		if b.target >= 0 {
 			found.Targets = append(found.Targets, targetOf(b, r, clip))
 		}
 		switch {
-		case b.n.Type == glasses.NodeImage:
-			in := b.inner(r)
-			found.Images = append(found.Images, Image{ID: b.n.ID, Path: b.path(), Alt: b.n.Alt, Rect: in,
-				Visible: visiblePart(in, clip)})
+		case isGraphic(b.n):
+			graphics = append(graphics, paintedBox{b, r, clip})
 		case b.text != nil && b.n.Text != "":
 			painted = append(painted, paintedBox{b, r, clip})
 		}
@@ -78,6 +66,10 @@ func (s *scene) inspect() Inspection {
 	places, traces := s.paintedPlaces(), sync.OnceValue(s.trace)
 	for _, p := range painted {
 		found.Texts = append(found.Texts, s.textOf(p, places, traces))
+	}
+	owners := sync.OnceValue(s.paintOwners)
+	for _, p := range graphics {
+		found.Graphics = append(found.Graphics, s.graphicOf(p, places, owners))
 	}
 	return found
 }
@@ -91,8 +83,8 @@ func (i *Inspection) Hide() {
 	for k := range i.Targets {
 		i.Targets[k].Visible = VisibleNone
 	}
-	for k := range i.Images {
-		i.Images[k].Visible = VisibleNone
+	for k := range i.Graphics {
+		i.Graphics[k].Visible = VisibleNone
 	}
 }
 
@@ -290,7 +282,7 @@ func (s *scene) paintedPlaces() []paintedPlace {
 				add(nil, image.Rect(strip.Min.X-s.dot, r.Min.Y, strip.Max.X+s.dot, r.Max.Y).Inset(-s.dot))
 			}
 		case b.n.Type != glasses.NodeText:
-			add(nil, r)
+			add(b, s.graphicRect(b, r))
 		}
 		if b.text != nil {
 			for i := b.text.firstBelow(clip.Min.Y - r.Min.Y - b.padY); i < len(b.text.lines); i++ {
@@ -303,8 +295,12 @@ func (s *scene) paintedPlaces() []paintedPlace {
 			}
 		}
 		if focused && b.n.Type != glasses.NodeButton {
+			var outliner *box // a graphic's outline is part of it
+			if isGraphic(b.n) {
+				outliner = b
+			}
 			for _, e := range frameEdges(r, s.focusEdge) {
-				add(nil, e)
+				add(outliner, e)
 			}
 		}
 	})

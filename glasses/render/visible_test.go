@@ -3,6 +3,7 @@ package render
 import (
 	"bytes"
 	"image"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -128,6 +129,109 @@ func differing(a *image.NRGBA, b func(row int) []byte) int {
 		}
 	}
 	return n
+}
+
+// graphicsByPixels determines how much of each graphic is visible by painting the tree node by node: a pixel of a
+// graphic is visible if painting it changed the pixel and no later node does.
+func graphicsByPixels(s *scene) (want []string) {
+	type painted struct {
+		at     int // index in want
+		pixels map[int]bool
+		all    int
+		black  bool
+	}
+	var graphics []painted
+	now := image.NewNRGBA(s.area)
+	c := canvas{img: now, q: s.quantiser, pixels: maxPixels}
+	s.walk(func(b *box, r, clip image.Rectangle) {
+		before := shownPixels(s, now)
+		if r.Overlaps(clip) {
+			c.node(s, b, r, s.paintClip(r, clip))
+		}
+		var changed []int
+		after := shownPixels(s, now)
+		for i := 0; i < len(before); i += 4 {
+			if [3]byte(before[i:]) != [3]byte(after[i:]) {
+				changed = append(changed, i)
+				for _, g := range graphics {
+					delete(g.pixels, i)
+				}
+			}
+		}
+		if !isGraphic(b.n) {
+			return
+		}
+		at := s.graphicRect(b, r)
+		black := b.n.Type == glasses.NodeImage && len(changed) == 0 && at.Overlaps(s.paintClip(r, clip))
+		g := painted{len(want), map[int]bool{}, len(changed), black}
+		_, isBright := s.leastSeen(s.ink(b.n.Colour), rgb{})
+		for _, i := range changed {
+			g.pixels[i] = isBright || b.n.Type == glasses.NodeImage // what only darkens other parts cannot be seen
+		}
+		maps.DeleteFunc(g.pixels, func(_ int, seen bool) bool { return !seen })
+		// Without a clip, the graphic would have all of its pixels.
+		limit := VisiblePartial
+		if at.In(s.paintClip(r, clip)) {
+			limit = VisibleFull
+		}
+		graphics, want = append(graphics, g), append(want, limit)
+	})
+	for _, g := range graphics {
+		switch {
+		case g.black: // a black image is on the panel
+		case len(g.pixels) == 0:
+			want[g.at] = VisibleNone
+		case len(g.pixels) < g.all:
+			want[g.at] = VisiblePartial
+		}
+	}
+	return want
+}
+
+// shownPixels returns the pixels that the panel shows of a picture.
+func shownPixels(s *scene, img *image.NRGBA) []byte {
+	shown := &image.NRGBA{Pix: bytes.Clone(img.Pix), Stride: img.Stride, Rect: img.Rect}
+	s.finish(shown)
+	return shown.Pix
+}
+
+// checkGraphics compares the graphics of Inspect with the pixels. It counts those of each type that are not fully
+// visible.
+func checkGraphics(t *testing.T, seed uint64, found map[string]int) {
+	t.Helper()
+	m, v := seededView(seed)
+	s, _ := laidOut(m, v)
+	want, got := graphicsByPixels(s), Inspect(m, v).Graphics
+	if len(got) != len(want) {
+		t.Fatalf("seed %d: got %d graphics, want %d", seed, len(got), len(want))
+	}
+	for i, g := range got {
+		if g.Visible != want[i] {
+			t.Errorf("seed %d, %s, %s %s at %v: got %s, the pixels say %s", seed, m.ID, g.Path, g.Type, g.Rect, g.Visible,
+				want[i])
+		}
+		found[g.Type+" "+g.Visible]++
+	}
+}
+
+// TestInspect_GraphicsAreWhatThePixelsSay draws seeded trees until they contain enough graphics of each type with each
+// visibility.
+func TestInspect_GraphicsAreWhatThePixelsSay(t *testing.T) {
+	found := map[string]int{}
+	isEnough := func() bool {
+		for _, kind := range []string{"icon", "progress", "image", "other"} {
+			for _, visible := range []string{VisibleFull, VisiblePartial, VisibleNone} {
+				if found[kind+" "+visible] < graphicsOfEach {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	for seed := uint64(1); !isEnough() && !t.Failed(); seed++ {
+		checkGraphics(t, seed, found)
+	}
+	t.Log(found)
 }
 
 // checkInspect compares Inspect with the pixels, and returns the number of texts that are not fully visible, which a

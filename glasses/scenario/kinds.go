@@ -136,11 +136,14 @@ func expectations() []Kind {
 		{Name: "expectDisplay", What: "The wearer sees this within withinMs.", Expects: true,
 			Tool: "expectDisplay", Example: `{"expectDisplay": {"text": ["Milk"], "absent": ["Eggs"]}}`,
 			rules: strictjson.Rules{
-				"":             {AnyOf: []string{"text", "absent", "images", "focus", "picture"}},
-				"text":         says("Each must be readable in full, e.g. [\"Milk\",\"2 of 5\"]."),
+				"":             {AnyOf: []string{"text", "absent", "images", "progress", "focus", "picture"}},
+				"text":         says("Each must be the whole text of a node, readable in full, e.g. [\"Milk\",\"2 of 5\"]."),
+				"contains":     says("A part of a node's text is enough for text."),
 				"inOrder":      says("text from top to bottom."),
-				"absent":       says("None may be readable."),
-				"images":       says("Alts or ids of images that must be fully visible."),
+				"absent":       says("No readable text contains it, and no visible image or icon has this name."),
+				"images":       says("Alts of images, names of icons, or ids; fully visible."),
+				"progress":     says("Values of progress bars by id, e.g. {\"rest\":40}."),
+				"progress.*":   integers("", 0, 100),
 				"allowPartial": says("Partly visible content counts."),
 				"focus":        says("Id of a node; empty: none."),
 				"picture": {What: "SHA-256 of the picture, from getDisplayState or a saved picture.", Pattern: hashPattern,
@@ -232,8 +235,8 @@ func rulesOfSteps(place string) strictjson.Rules {
 func rulesOfFile() strictjson.Rules {
 	clock := words("virtual by default.", "virtual", "real")
 	rules := rulesOfSteps("steps")
-	version := integers("The version of the format.", Version, Version)
-	version.Example = `{"scenario": 1, "name": "tap counts", "steps": [{"advance": 1000}]}`
+	version := integers("The version of the format. In version 1, expectDisplay accepts parts of texts.", 1, Version)
+	version.Example = `{"scenario": 2, "name": "tap counts", "steps": [{"advance": 1000}]}`
 	maps.Copy(rules, assistantscript.ListRules("assistant.rules"))
 	for at, rule := range map[string]strictjson.Rule{
 		"":         {Required: []string{"scenario", "name", "steps"}, Example: version.Example},

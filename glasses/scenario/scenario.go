@@ -5,15 +5,17 @@
 package scenario
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/assistantscript"
 	"github.com/service-dev/service/internal/jsonlimit"
 )
 
-// Version is the value of the field "scenario".
-const Version = 1
+// Version is the value of the field "scenario" in new files. Files of version 1 run unchanged: see ExpectDisplay.Loose.
+const Version = 2
 
 // Limits of a scenario.
 const (
@@ -37,7 +39,7 @@ const DefaultWithin = 1000
 type Scenario struct {
 	// Schema is SchemaURI. It is meant for editors and otherwise ignored.
 	Schema   string `json:"$schema,omitempty"`
-	Scenario int    `json:"scenario"` // Version
+	Scenario int    `json:"scenario"` // 1 or Version
 	Name     string `json:"name"`
 	// DeviceModel is the ID of a model; empty means the session's model.
 	DeviceModel string `json:"deviceModel,omitempty"`
@@ -132,14 +134,19 @@ type Expect struct {
 
 // ExpectDisplay describes what the wearer must see within WithinMs.
 type ExpectDisplay struct {
-	// Text lists texts that must be completely on the panel, each as part of one node's text.
+	// Text lists texts that must be completely on the panel, each as the whole text of a node.
 	Text []string `json:"text,omitempty"`
+	// Contains accepts a part of a node's text for each of Text.
+	Contains bool `json:"contains,omitempty"`
 	// InOrder requires Text to be readable in this order from top to bottom.
 	InOrder bool `json:"inOrder,omitempty"`
-	// Absent lists texts, and alt texts or IDs of images, that must not be completely on the panel.
+	// Absent lists what must not be completely on the panel: parts of texts, alt texts or IDs of images, and names or
+	// IDs of icons.
 	Absent []string `json:"absent,omitempty"`
-	// Images lists alt texts or IDs of images that must be completely on the panel.
+	// Images lists alt texts or IDs of images, and names or IDs of icons, that must be completely on the panel.
 	Images []string `json:"images,omitempty"`
+	// Progress lists the values of progress bars that must be completely on the panel, by ID.
+	Progress map[string]int64 `json:"progress,omitempty"`
 	// AllowPartial treats content that is partly on the panel as completely visible, also for Absent.
 	AllowPartial bool `json:"allowPartial,omitempty"`
 	// Focus is the ID of the focused button or list entry.
@@ -149,6 +156,8 @@ type ExpectDisplay struct {
 	// WithinMs is 0 to MaxWithin. If it is missing, the wait is DefaultWithin, or longer while a slow panel has not
 	// confirmed its picture.
 	WithinMs *int64 `json:"withinMs,omitempty"`
+	// Loose is set in scenarios of version 1. Text may then be part of a node's text, and Absent ignores icons.
+	Loose bool `json:"-"`
 }
 
 // ExpectNothingClipped requires that the tree on the panel fits device models: no content is clipped or cut, no word on
@@ -232,7 +241,17 @@ func Within(ms *int64) int64 {
 // Encode returns the content of a scenario's file, including the name of the schema. It is indented unless it would
 // then be longer than MaxFile.
 func (s Scenario) Encode() ([]byte, error) {
-	s.Schema, s.Scenario, s.Steps = SchemaURI, Version, orEmpty(s.Steps)
+	s.Schema, s.Scenario, s.Steps = SchemaURI, cmp.Or(s.Scenario, Version), orEmpty(s.Steps)
+	if s.Scenario > 1 {
+		s.Steps = slices.Clone(s.Steps)
+		for i, step := range s.Steps {
+			if e := step.ExpectDisplay; e != nil && e.Loose {
+				strict := *e
+				strict.Contains, strict.Loose = len(e.Text) > 0, false
+				s.Steps[i].ExpectDisplay = &strict
+			}
+		}
+	}
 	if s.Recorded != nil {
 		recorded := *s.Recorded
 		recorded.Trace, recorded.Pictures = orEmpty(recorded.Trace), orEmpty(recorded.Pictures)

@@ -61,13 +61,13 @@ func TestRefusals(t *testing.T) {
 	tap := `, e.g. {"input": {"kind": "tap", "x": 300, "y": 240}}`
 	kinds := "exactly one of input, transcript, state, motion, fault, device, camera, microphone, advance, expect, " +
 		"expectDisplay, expectNothingClipped, expectMemory, picture"
-	file := `, e.g. {"scenario": 1, "name": "tap counts", "steps": [{"advance": 1000}]}`
+	file := `, e.g. {"scenario": 2, "name": "tap counts", "steps": [{"advance": 1000}]}`
 	for _, c := range []struct{ in, says string }{
 		{`{`, "it is not JSON: it ends too early"},
 		{`{"scenario":1,"name":"x","steps":[]} {}`, "unexpected data after the end of the JSON"},
 		{`[]`, "it is a list; expected an object with $schema, scenario, name, deviceModel, clock, app, fixturesDir, " +
 			"assistant, memory, fonts, steps, recorded" + file},
-		{`{"scenario":2,"name":"x","steps":[]}`, "scenario: it is 2; expected the integer 1" + file},
+		{`{"scenario":3,"name":"x","steps":[]}`, "scenario: it is 3; expected an integer from 1 to 2" + file},
 		{`{"scenario":1,"steps":[]}`, "name: it is missing; expected a name of 1 to 100 printable characters" + file},
 		{`{"scenario":1,"name":"x","name":"y","steps":[]}`, "name: it occurs twice"},
 		{`{"scenario":1,"name":"x","clock":"lunar","steps":[]}`,
@@ -103,7 +103,7 @@ func TestRefusals(t *testing.T) {
 		{step(`{"expect":{"type":"a","payload":[]}}`),
 			`steps[1].expect.payload: it is a list; expected an object, e.g. {"expect": {"type": "display.show", "withinMs": 1000}}`},
 		{step(`{"expectDisplay":{}}`), `steps[1].expectDisplay: it has none of them; expected at least one of text, absent, ` +
-			`images, focus, picture, e.g. {"expectDisplay": {"text": ["Milk"], "absent": ["Eggs"]}}`},
+			`images, progress, focus, picture, e.g. {"expectDisplay": {"text": ["Milk"], "absent": ["Eggs"]}}`},
 		{step(`{"expectDisplay":{"absent":"Milk"}}`), `steps[1].expectDisplay.absent: it is the string "Milk"; expected a ` +
 			`list, e.g. {"expectDisplay": {"text": ["Milk"], "absent": ["Eggs"]}}`},
 		{step(`{"expectNothingClipped":{"models":["audio_only"]}}`), `steps[1].expectNothingClipped.models[0]: it is ` +

@@ -56,7 +56,7 @@ func TestMemory_OfOneDevice(t *testing.T) {
 				{"when":{"contains":"I am Ann"},"reply":{"text":"Hello Ann.","remember":"Name: Ann"}},
 				{"when":{"memory":"Name: Ann"},"reply":{"text":"You are Ann."}},
 				{"when":{"noMemory":true},"reply":{"text":"We have not met."}}]}`)
-		const shows, says = `{"expectDisplay":{"text":["TEXT"]}}`, `{"transcript":{"text":"TEXT"}}`
+		const shows, says = `{"expectDisplay":{"text":["TEXT"],"contains":true}}`, `{"transcript":{"text":"TEXT"}}`
 		step := func(form, text string) string { return strings.ReplaceAll(form, "TEXT", text) }
 		meets(t, w, a, on(data), script, step(shows, "May I remember"), `{"input":{"target":"Yes"}}`,
 			step(shows, "Tell me"), step(says, "I am Ann"), step(shows, "Hello Ann."))

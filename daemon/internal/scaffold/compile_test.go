@@ -106,7 +106,9 @@ func TestSwiftParses(t *testing.T) {
 	parse := filepath.Join(npm, "parse-swift.mjs")
 	dir, files := generateInto(t, Swift, map[string][]string{"all": guide.CapabilityIDs(), "default": nil,
 		"some": {guide.Camera, guide.State}})
-	mustRun(t, dir, node, append([]string{"--liftoff-only", parse}, files...)...)
+	documented := filepath.Join(dir, "attestation.swift")
+	write(t, documented, []byte(exampleOf(t, "```swift attestation\n")))
+	mustRun(t, dir, node, append([]string{"--liftoff-only", parse, documented}, files...)...)
 
 	broken := filepath.Join(dir, "broken.swift")
 	data, err := os.ReadFile(files[0])

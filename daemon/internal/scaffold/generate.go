@@ -14,7 +14,7 @@ import (
 )
 
 // Version is the version of the generated module. It increases with every change that an app could observe.
-const Version = "1.4"
+const Version = "1.5"
 
 // Languages for which a module can be generated.
 const (

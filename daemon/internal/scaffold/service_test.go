@@ -217,8 +217,8 @@ type app struct {
 	out bytes.Buffer
 }
 
-// kotlinProbe compiles the largest and the smallest Kotlin module with the probe and the examples, once for all tests,
-// because the compiler takes seconds to start. It returns the jar, or "" if there is no compiler.
+// kotlinProbe compiles the largest and the smallest Kotlin module with the probe, the examples, and stubs of the
+// platform's classes that the documented attestation uses, once for all tests, because the compiler takes seconds to start. It returns the jar, or "" if there is no compiler.
 func kotlinProbe(t *testing.T) string {
 	t.Helper()
 	kotlinc := tool(t, "kotlinc")
@@ -235,11 +235,16 @@ func kotlinProbe(t *testing.T) string {
 
 func compileKotlin(t *testing.T, kotlinc, jar string) {
 	t.Helper()
-	sources, err := filepath.Glob(filepath.Join("examples", Kotlin, "*.kt"))
-	if err != nil {
-		t.Fatal(err)
+	documented := filepath.Join(t.TempDir(), "attestation.kt")
+	write(t, documented, []byte(exampleOf(t, "```kotlin attestation\n")))
+	sources := []string{documented}
+	for _, pattern := range []string{"examples/" + Kotlin, "testdata", "testdata/stubs"} {
+		found, err := filepath.Glob(filepath.Join(filepath.FromSlash(pattern), "*.kt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources = append(sources, found...)
 	}
-	sources = append(sources, filepath.Join("testdata", "probe.kt"))
 	for name, capabilities := range map[string][]string{"service": guide.CapabilityIDs(), "small": {guide.Camera}} {
 		files, err := Generate(Request{Language: Kotlin, Capabilities: capabilities})
 		if err != nil {

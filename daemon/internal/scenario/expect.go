@@ -39,6 +39,9 @@ func stepName(s *scenario.Step) string {
 		act += " " + rowWords(s.Expect)
 	case "expectDisplay":
 		if len(s.ExpectDisplay.Text) > 0 {
+			if s.ExpectDisplay.Contains {
+				act += " containing"
+			}
 			act += " " + quoted(strings.Join(s.ExpectDisplay.Text, " / "))
 		}
 	case "expectNothingClipped":

@@ -1,9 +1,11 @@
 package session
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +21,7 @@ type Display struct {
 	Model glasses.DeviceModel
 	State glasses.State
 	View  glasses.View
-	// Shown describes how much of each text, target and image the wearer can see. It is empty while the glasses are
+	// Shown describes how much of each text, target and graphic the wearer can see. It is empty while the glasses are
 	// folded or not worn.
 	Shown render.Inspection
 	// Unconfirmed is the reason why the panel may not show View, as in glasses.Result.
@@ -113,28 +115,43 @@ func (d Display) DefaultWithin(ms int64) int64 {
 // redraw faster than its panel, which then never shows the latest view.
 func (d Display) Unmet(e scenario.ExpectDisplay) []string {
 	var unmet []string
+	rule := textRule{parts: e.Contains || e.Loose, partial: e.AllowPartial}
 	miss := func(format string, a ...any) { unmet = append(unmet, fmt.Sprintf(format, a...)) }
 	if why := d.UnconfirmedReason(); why != "" && !d.confirmedMeets(e) {
 		miss("the glasses have not confirmed what they show: %s", why)
 	}
 	for _, want := range e.Text {
-		if !d.canRead(want, e.AllowPartial) {
-			miss("%q cannot be read: %s", want, d.whyUnread(want))
+		if !slices.ContainsFunc(d.Shown.Texts, func(t render.Text) bool { return canRead(t, want, rule) }) {
+			miss("%q %s", want, d.whyUnread(want, rule))
 		}
 	}
 	if e.InOrder && len(unmet) == 0 {
-		if why := d.outOfOrder(e.Text, e.AllowPartial); why != "" {
+		if why := d.outOfOrder(e.Text, rule); why != "" {
 			miss("%s", why)
 		}
 	}
 	for _, unwanted := range e.Absent {
-		if d.canRead(unwanted, e.AllowPartial) || d.hasImage(unwanted, e.AllowPartial) {
+		for _, t := range d.Shown.Texts {
+			if canRead(t, unwanted, textRule{parts: true, partial: e.AllowPartial}) {
+				miss("%q can be seen in the text %q", unwanted, short(t.Text))
+				break
+			}
+		}
+		if d.hasImage(unwanted, e.AllowPartial, !e.Loose) {
 			miss("%q can be seen", unwanted)
 		}
 	}
 	for _, want := range e.Images {
-		if !d.hasImage(want, e.AllowPartial) {
-			miss("no image %q can be seen in full: %s", want, d.imagesInWords())
+		if !d.hasImage(want, e.AllowPartial, true) {
+			miss("no image or icon %q can be seen in full: %s", want, d.graphicsInWords())
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(e.Progress)) {
+		if !slices.ContainsFunc(d.Shown.Graphics, func(g render.Graphic) bool {
+			return g.Type == glasses.NodeProgress && g.ID == id && int64(g.Value) == e.Progress[id] &&
+				isSeen(g, e.AllowPartial)
+		}) {
+			miss("no progress bar %q with the value %d can be seen in full: %s", id, e.Progress[id], d.graphicsInWords())
 		}
 	}
 	if e.Focus != nil && *e.Focus != d.Focus() {
@@ -151,27 +168,35 @@ func (d Display) confirmedMeets(e scenario.ExpectDisplay) bool {
 	return d.Confirmed != nil && len(NewDisplay(d.Model, d.State, *d.Confirmed).Unmet(e)) == 0
 }
 
-// canRead reports whether the wearer can read want as part of one node's text. Each line must be visible in full or, if
-// partial is set, with at least one pixel.
-func (d Display) canRead(want string, partial bool) bool {
-	for _, t := range d.Shown.Texts {
-		if t.Visible != render.VisibleNone &&
-			(strings.Contains(t.Whole, want) || partial && strings.Contains(t.Seen, want)) {
-			return true
-		}
+// textRule says which text of a node meets an expectation: only the whole text, or also its parts. Each line must be
+// visible in full or, if partial is set, with at least one pixel.
+type textRule struct{ parts, partial bool }
+
+// legible returns what the wearer can read of a text.
+func (r textRule) legible(t render.Text) string {
+	switch {
+	case t.Visible == render.VisibleNone:
+		return ""
+	case r.partial:
+		return t.Seen
 	}
-	return false
+	return t.Whole
+}
+
+// canRead reports whether the wearer can read want as the text of a node.
+func canRead(t render.Text, want string, rule textRule) bool {
+	legible := rule.legible(t)
+	if rule.parts {
+		return legible != "" && strings.Contains(legible, want)
+	}
+	return t.Text == want && legible != "" && strings.Contains(legible, strings.TrimSpace(want))
 }
 
 // outOfOrder returns the message for readable texts that are not in reading order, or "".
-func (d Display) outOfOrder(wanted []string, partial bool) string {
+func (d Display) outOfOrder(wanted []string, rule textRule) string {
 	var legible []string
 	for _, t := range d.Shown.Texts {
-		text := t.Whole
-		if partial {
-			text = t.Seen
-		}
-		if t.Visible != render.VisibleNone && text != "" {
+		if text := rule.legible(t); text != "" && (rule.parts || canRead(t, t.Text, rule)) {
 			legible = append(legible, text)
 		}
 	}
@@ -180,7 +205,10 @@ func (d Display) outOfOrder(wanted []string, partial bool) string {
 		places[i] = fmt.Sprintf("%d. %q", i+1, text)
 	}
 	for i, want := range wanted {
-		for len(legible) > 0 && !strings.Contains(legible[0], want) {
+		isWanted := func(text string) bool {
+			return rule.parts && strings.Contains(text, want) || text == strings.TrimSpace(want) || text == want
+		}
+		for len(legible) > 0 && !isWanted(legible[0]) {
 			legible = legible[1:]
 		}
 		if len(legible) == 0 {
@@ -193,44 +221,57 @@ func (d Display) outOfOrder(wanted []string, partial bool) string {
 	return ""
 }
 
-func (d Display) whyUnread(want string) string {
-	for _, t := range d.Shown.Texts {
+// whyUnread explains why the wearer cannot read want. A node whose whole text it is says more than one that contains
+// it.
+func (d Display) whyUnread(want string, rule textRule) string {
+	const unread = "cannot be read: "
+	texts := slices.SortedStableFunc(slices.Values(d.Shown.Texts), func(a, b render.Text) int {
+		return cmp.Compare(len(a.Text), len(b.Text))
+	})
+	for _, t := range texts {
 		switch {
 		case !strings.Contains(t.Text, want):
+		case t.Text != want && canRead(t, want, textRule{parts: true, partial: rule.partial}):
+			return fmt.Sprintf("is only a part of the text %q; with contains: true, parts are enough", short(t.Text))
 		case d.DarkReason() != "":
-			return d.DarkReason()
+			return unread + d.DarkReason()
 		case t.Missing != "" && !strings.Contains(t.Whole, want):
-			return "no font here has " + t.Missing
+			return unread + "no font here has " + t.Missing
 		case strings.Contains(t.Seen, want) && t.Visible != render.VisibleNone:
-			return "only part of it is on the panel"
+			return unread + "only part of it is on the panel"
 		default:
-			return "the app shows it, but it is not on the panel: clipped, scrolled out or covered"
+			return unread + "the app shows it, but it is not on the panel: clipped, scrolled out or covered"
 		}
 	}
 	if text := d.Text(); len(text) > 0 {
-		return fmt.Sprintf("the panel shows %q", short(strings.Join(text, " / ")))
+		return fmt.Sprintf("%sthe panel shows %q", unread, short(strings.Join(text, " / ")))
 	}
-	return "the panel shows no text"
+	return unread + "the panel shows no text"
 }
 
-// hasImage reports whether an image with this alt text or ID is visible, in full or, if partial is set, in part.
-func (d Display) hasImage(name string, partial bool) bool {
-	for _, i := range d.Shown.Images {
-		if (i.Alt == name || i.ID == name) &&
-			(i.Visible == render.VisibleFull || partial && i.Visible == render.VisiblePartial) {
-			return true
+// hasImage reports whether an image or, if icons is set, an icon with this name or ID is visible, in full or, if
+// partial is set, in part.
+func (d Display) hasImage(name string, partial, icons bool) bool {
+	return slices.ContainsFunc(d.Shown.Graphics, func(g render.Graphic) bool {
+		isImage := g.Type == glasses.NodeImage || icons && g.Type == glasses.NodeIcon
+		return isImage && (g.Name == name || g.ID == name) && isSeen(g, partial)
+	})
+}
+
+func isSeen(g render.Graphic, partial bool) bool {
+	return g.Visible == render.VisibleFull || partial && g.Visible == render.VisiblePartial
+}
+
+func (d Display) graphicsInWords() string {
+	if len(d.Shown.Graphics) == 0 {
+		return "the tree has no image, icon or progress bar"
+	}
+	words := make([]string, len(d.Shown.Graphics))
+	for i, g := range d.Shown.Graphics {
+		words[i] = fmt.Sprintf("%s %q, id %q, visible %s", g.Type, g.Name, g.ID, g.Visible)
+		if g.Type == glasses.NodeProgress {
+			words[i] = fmt.Sprintf("progress %d, id %q, visible %s", g.Value, g.ID, g.Visible)
 		}
-	}
-	return false
-}
-
-func (d Display) imagesInWords() string {
-	if len(d.Shown.Images) == 0 {
-		return "the tree has no image"
-	}
-	words := make([]string, len(d.Shown.Images))
-	for i, image := range d.Shown.Images {
-		words[i] = fmt.Sprintf("alt %q, id %q, visible %s", image.Alt, image.ID, image.Visible)
 	}
 	return short(strings.Join(words, "; "))
 }

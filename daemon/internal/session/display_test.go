@@ -43,10 +43,10 @@ func TestDisplay_ReadsLinesOfALongText(t *testing.T) {
 	m, _ := glasses.Model("even_g1")
 	tree := glasses.Node{Type: glasses.NodeText, Overflow: glasses.OverflowClip, Text: "one\ntwo\nthree\nfour\nfive\nsix\nseven"}
 	d := NewDisplay(m, glasses.FreshState(), render.Clamp(m, glasses.View{Tree: &tree}))
-	if unmet := d.Unmet(scenario.ExpectDisplay{Text: []string{"one", "five"}, Absent: []string{"six"}}); len(unmet) > 0 {
+	if unmet := d.Unmet(scenario.ExpectDisplay{Text: []string{"one", "five"}, Contains: true, Absent: []string{"six"}}); len(unmet) > 0 {
 		t.Error(unmet)
 	}
-	if len(d.Unmet(scenario.ExpectDisplay{Text: []string{"five\nsix"}, AllowPartial: true})) == 0 {
+	if len(d.Unmet(scenario.ExpectDisplay{Text: []string{"five\nsix"}, Contains: true, AllowPartial: true})) == 0 {
 		t.Error("a line below the panel counts as visible")
 	}
 	if len(d.Text()) != 0 {
@@ -77,10 +77,10 @@ func TestDisplay_ReadsInOrder(t *testing.T) {
 		{[]string{"Eggs", "Eggs"}, []string{
 			`"Eggs" does not come after "Eggs"; from top to bottom: 1. "Milk", 2. "Eggs and ham", 3. "Milk again"`}},
 	} {
-		if unmet := d.Unmet(scenario.ExpectDisplay{Text: test.text, InOrder: true}); !slices.Equal(unmet, test.says) {
+		if unmet := d.Unmet(scenario.ExpectDisplay{Text: test.text, Contains: true, InOrder: true}); !slices.Equal(unmet, test.says) {
 			t.Errorf("%q: %q", test.text, unmet)
 		}
-		if unmet := d.Unmet(scenario.ExpectDisplay{Text: test.text}); len(unmet) > 0 {
+		if unmet := d.Unmet(scenario.ExpectDisplay{Text: test.text, Contains: true}); len(unmet) > 0 {
 			t.Errorf("%q in any order: unmet %q, want none", test.text, unmet)
 		}
 	}
@@ -98,5 +98,45 @@ func TestDisplay_ReadsEveryScript(t *testing.T) {
 		if got := d.Text(); len(got) != 1 || got[0] != text || len(d.Findings()) > 0 {
 			t.Errorf("%q: the wearer reads %q, findings %+v; want the same text without findings", text, got, d.Findings())
 		}
+	}
+}
+
+// Files of version 1 compare as before: a part of a text is enough, and icons do not count as present.
+func TestDisplay_ComparesByTheVersionOfTheScenario(t *testing.T) {
+	m, _ := glasses.Model("even_g1")
+	tree := glasses.Node{Type: glasses.NodeColumn, Children: []glasses.Node{{Type: glasses.NodeText, Text: "42 m"},
+		{Type: glasses.NodeIcon, Icon: "battery"}}}
+	d := NewDisplay(m, glasses.FreshState(), render.Clamp(m, glasses.View{Tree: &tree}))
+	const file = `{"scenario":VERSION,"name":"x","steps":[{"expectDisplay":{"text":["2 m"]}},{"expectDisplay":{"absent":["battery"]}}]}`
+	unmetOf := func(file string) (unmet []string) {
+		s, err := scenario.Parse([]byte(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range s.Steps {
+			unmet = append(unmet, d.Unmet(*step.ExpectDisplay)...)
+		}
+		return unmet
+	}
+	old := strings.Replace(file, "VERSION", "1", 1)
+	if unmet := unmetOf(old); len(unmet) > 0 {
+		t.Errorf("version 1: %q, want none", unmet)
+	}
+	want := []string{`"2 m" is only a part of the text "42 m"; with contains: true, parts are enough`, `"battery" can be seen`}
+	if unmet := unmetOf(strings.Replace(file, "VERSION", "2", 1)); !slices.Equal(unmet, want) {
+		t.Errorf("version 2: %q, want %q", unmet, want)
+	}
+
+	// What a run of an old file asserts keeps its meaning in a new recording.
+	s, err := scenario.Parse([]byte(old))
+	if err != nil {
+		t.Fatal(err)
+	}
+	recording, err := scenario.Scenario{Name: "y", Steps: s.Steps[:1]}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if unmet := unmetOf(string(recording)); len(unmet) > 0 {
+		t.Errorf("recorded as\n%s\n%q, want none", recording, unmet)
 	}
 }

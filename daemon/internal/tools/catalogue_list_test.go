@@ -71,7 +71,7 @@ func TestCompact_KeepsPropertyNames(t *testing.T) {
 			"code":{"type":"string"}},
 		"anyOf":[{"required":["list"]}]}`)))
 	want := `{"properties":{"description":{"type":"string"},` +
-		`"list":{"items":{"type":"object"},"type":"array"},"properties":{"type":"string"}},"type":"object"}`
+		`"list":{"type":"array"},"properties":{"type":"string"}},"type":"object"}`
 	if got != want {
 		t.Errorf("compacted to %s, want only properties and types", got)
 	}

@@ -55,7 +55,10 @@ func TestExpectDisplay(t *testing.T) {
 		for _, test := range []struct {
 			args, want, mention string
 		}{
-			{`{"text":["Shop","Done"],"absent":["Milk"],"focus":"done"}`, "pass", ""},
+			{`{"text":["Shopping","Done"],"absent":["Milk"],"focus":"done"}`, "pass", ""},
+			{`{"text":["Shop"],"withinMs":0}`, "fail", `"Shop" is only a part of the text "Shopping"; with contains: true`},
+			{`{"text":["Shop","Done"],"contains":true}`, "pass", ""},
+			{`{"absent":["Shop"],"withinMs":0}`, "fail", `"Shop" can be seen in the text "Shopping"`},
 			{`{"text":["Milk"],"withinMs":0}`, "fail", `"Milk" cannot be read`},
 			{`{"absent":["Done"],"withinMs":100}`, "fail", `"Done" can be seen`},
 			{`{"focus":"","withinMs":0}`, "fail", "focus"},
@@ -143,6 +146,14 @@ func shopping() *glasses.Node {
 	return &tree
 }
 
+// icons is a column of a text, an icon of a width, and a progress bar.
+func icons(width int) glasses.View {
+	return glasses.View{Tree: &glasses.Node{Type: glasses.NodeColumn, Children: []glasses.Node{
+		{Type: glasses.NodeText, Text: "Turn left"},
+		{Type: glasses.NodeIcon, ID: "turn", Icon: "arrow-left", Width: width},
+		{Type: glasses.NodeProgress, ID: "rest", Value: 40}}}}
+}
+
 func TestExpectDisplay_CountsOnlyWhatTheWearerSees(t *testing.T) {
 	scrolled := glasses.View{Tree: shopping(), Focus: 11, Scroll: 10_000}
 	picture := glasses.View{Tree: &glasses.Node{Type: glasses.NodeColumn, Children: []glasses.Node{
@@ -169,6 +180,14 @@ func TestExpectDisplay_CountsOnlyWhatTheWearerSees(t *testing.T) {
 		{"clipped image", "rayban_display", picture, nil, `{"images":["far below"]}`, "fail"},
 		{"clipped image, partly visible", "rayban_display", picture, nil,
 			`{"images":["far below"],"allowPartial":true}`, "pass"},
+		{"icon by name", "rayban_display", icons(40), nil, `{"images":["arrow-left"]}`, "pass"},
+		{"icon by id", "rayban_display", icons(40), nil, `{"images":["turn"]}`, "pass"},
+		{"absent icon", "rayban_display", icons(40), nil, `{"absent":["arrow-left"]}`, "fail"},
+		{"cut icon", "even_g1", icons(300), nil, `{"images":["arrow-left"]}`, "fail"},
+		{"cut icon, partly visible", "even_g1", icons(300), nil, `{"images":["turn"],"allowPartial":true}`, "pass"},
+		{"progress", "rayban_display", icons(40), nil, `{"progress":{"rest":40}}`, "pass"},
+		{"another progress", "rayban_display", icons(40), nil, `{"progress":{"rest":41}}`, "fail"},
+		{"progress below the panel", "even_g1", icons(300), nil, `{"progress":{"rest":40}}`, "fail"},
 	} {
 		w := newWorld().locally()
 		w.shows(test.model, test.view)
@@ -190,9 +209,9 @@ func TestGetDisplayState_TellsWhatIsOffScreen(t *testing.T) {
 	_, fields := w.call(t, "getDisplayState", `{}`, IO{})
 	hidden, _ := fields["offScreen"].([]any)
 	found, _ := fields["findings"].([]any)
-	if len(hidden) != 1 || hidden[0].(map[string]any)["visible"] != "none" || len(found) != 1 ||
-		found[0].(map[string]any)["kind"] != "clipped" ||
-		!strings.Contains(fields["summary"].(string), "Battery 14 %") ||
+	if len(hidden) != 1 || hidden[0].(map[string]any)["visible"] != "none" || len(found) != 2 ||
+		found[0].(map[string]any)["kind"] != "clipped" || found[0].(map[string]any)["text"] != "battery" ||
+		!strings.Contains(fields["summary"].(string), `"battery"`) ||
 		strings.Contains(fmt.Sprint(fields["text"]), "Battery") {
 		t.Errorf("offScreen: %v", fields)
 	}
@@ -232,7 +251,7 @@ func TestGetDisplayState_OnEveryModel(t *testing.T) {
 		m := m.(map[string]any)
 		misfits[m["deviceModel"].(string)] = len(m["findings"].([]any))
 	}
-	if misfits["even_g1"] != 1 || misfits["rayban_display"] != 0 {
+	if misfits["even_g1"] != 2 || misfits["rayban_display"] != 0 {
 		t.Errorf("findings: %v", misfits)
 	}
 	if _, fields := w.call(t, "getDisplayState", `{"models":["rayban_meta"]}`,

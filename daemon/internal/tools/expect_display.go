@@ -66,9 +66,9 @@ func (t expectDisplay) definition() definition {
 }
 
 func (t expectDisplay) run(ctx context.Context, c call, args expectDisplayArgs) (any, error) {
-	if len(args.Text)+len(args.Absent)+len(args.Images) == 0 && args.Focus == nil && args.Picture == "" {
-		return nil, invalid("nothing is expected", `Pass text, absent, images, focus or picture, e.g. {"text":["Hello"]}; `+
-			`getDisplayState only looks.`)
+	if args.IsEmpty() {
+		return nil, invalid("nothing is expected", `Pass text, absent, images, progress, focus or picture, e.g. `+
+			`{"text":["Hello"]}; getDisplayState only looks.`)
 	}
 	return t.onSession(ctx, c, args.SessionID, func(ctx context.Context, target backend.Target, id string) (any, error) {
 		s, err := t.sessions.Get(ctx, target, id)

@@ -44,11 +44,13 @@ type hiddenText struct {
 	Missing string `json:"missing,omitempty"`
 }
 
-// displayImage is an image in the tree.
-type displayImage struct {
+// displayGraphic is an image, an icon or a progress bar in the tree.
+type displayGraphic struct {
+	Type    string `json:"type"`
 	ID      string `json:"id,omitempty"`
 	Path    string `json:"path"`
-	Alt     string `json:"alt"`
+	Name    string `json:"name,omitempty"`
+	Value   *int   `json:"value,omitempty"`
 	Visible string `json:"visible"`
 }
 
@@ -69,15 +71,15 @@ type pictureFacts struct {
 }
 
 type displayAnswer struct {
-	Status      string          `json:"status"`
-	SessionID   string          `json:"sessionId"`
-	DeviceModel string          `json:"deviceModel"`
-	Tree        *glasses.Node   `json:"tree"`
-	Text        []string        `json:"text"`
-	OffScreen   []hiddenText    `json:"offScreen"`
-	Images      []displayImage  `json:"images"`
-	Scroll      int             `json:"scroll" jsonschema:"How far the content is scrolled up, in panel pixels."`
-	Targets     []displayTarget `json:"targets"`
+	Status      string           `json:"status"`
+	SessionID   string           `json:"sessionId"`
+	DeviceModel string           `json:"deviceModel"`
+	Tree        *glasses.Node    `json:"tree"`
+	Text        []string         `json:"text"`
+	OffScreen   []hiddenText     `json:"offScreen"`
+	Graphics    []displayGraphic `json:"graphics"`
+	Scroll      int              `json:"scroll" jsonschema:"How far the content is scrolled up, in panel pixels."`
+	Targets     []displayTarget  `json:"targets"`
 
 	Findings     []glasses.Finding `json:"findings"`
 	MoreFindings int               `json:"moreFindings,omitempty"`
@@ -108,6 +110,7 @@ func (t getDisplayState) definition() definition {
 		OutputSchema: gatedAnswersOf[displayAnswer]([]string{"ok"},
 			on("tree", says("What the app shows; null: the panel is clear. Long image data is omitted.")),
 			on("text", says("The texts that the wearer can read in full, in reading order; none while folded or not worn.")),
+			on("graphics", says("Images (name: alt), icons and progress bars of the tree.")),
 			on("offScreen", says("Texts of the tree that are clipped, scrolled out or covered, or have missing characters.")),
 			on("findings", says("Content that never fits this model.")),
 			on("models", says("The tree on the requested models.")),
@@ -183,7 +186,7 @@ func (a *displayAnswer) showOn(d session.Display, models []glasses.DeviceModel) 
 func displayOf(id string, d session.Display) displayAnswer {
 	answer := displayAnswer{
 		Status: "ok", SessionID: id, DeviceModel: d.Model.ID, Tree: d.View.Tree, Text: d.Text(),
-		OffScreen: []hiddenText{}, Images: []displayImage{}, Scroll: d.View.Scroll,
+		OffScreen: []hiddenText{}, Graphics: []displayGraphic{}, Scroll: d.View.Scroll,
 		Targets: []displayTarget{}, Findings: orEmpty(d.Findings()), State: d.State, Picture: pictureOf(d), image: d.PNG,
 	}
 	if more := len(answer.Findings) - glasses.MaxFindings; more > 0 {
@@ -194,8 +197,12 @@ func displayOf(id string, d session.Display) displayAnswer {
 			answer.OffScreen = append(answer.OffScreen, hiddenText{t.ID, t.Path, t.Text, t.Visible, t.Missing})
 		}
 	}
-	for _, i := range d.Shown.Images {
-		answer.Images = append(answer.Images, displayImage{i.ID, i.Path, i.Alt, i.Visible})
+	for _, g := range d.Shown.Graphics {
+		one := displayGraphic{Type: g.Type, ID: g.ID, Path: g.Path, Name: g.Name, Visible: g.Visible}
+		if g.Type == glasses.NodeProgress {
+			one.Value = &g.Value
+		}
+		answer.Graphics = append(answer.Graphics, one)
 	}
 	for i, target := range d.Shown.Targets {
 		r := target.Rect

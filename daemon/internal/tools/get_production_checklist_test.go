@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/service-dev/service/proto/backendapi"
@@ -37,7 +38,7 @@ func TestChecklist_TellsWhatHoldsOfTheGateway(t *testing.T) {
 		w := newWorld().linked()
 		w.account.usage = c.usage
 		holds := holdsOf(t, w, `{}`)
-		if holds["spending_cap"] != c.cap || holds["paid"] != c.paid || holds["key_alone"] != nil || holds["secrets"] != nil {
+		if holds["spending_cap"] != c.cap || holds["paid"] != c.paid || holds["attests_ios"] != nil || holds["secrets"] != nil {
 			t.Errorf("%s: %v", name, holds)
 		}
 	}
@@ -55,5 +56,21 @@ func TestChecklist_WorksWithoutAnAccount(t *testing.T) {
 	w := newWorld().linked()
 	if holds := holdsOf(t, w, `{"capabilities":["display"]}`); w.account.calls != 0 || len(holds) == 0 {
 		t.Errorf("an app without an assistant: %d calls, %v; want no call", w.account.calls, holds)
+	}
+}
+
+// Phones attest; apps in browsers and on desktops have an allowance. Neither concerns an app without an assistant.
+func TestChecklist_NamesAttestationWhereItExists(t *testing.T) {
+	all := []string{"attests_ios", "attests_android", "allowance_web", "allowance_desktop"}
+	for args, want := range map[string][]string{
+		`{"platform":"ios"}`: all[:1], `{"platform":"android"}`: all[1:2], `{"platform":"web"}`: all[2:3],
+		`{"platform":"desktop"}`: all[3:], `{}`: all, `{"capabilities":["display"]}`: nil,
+	} {
+		holds := holdsOf(t, newWorld(), args)
+		for _, id := range all {
+			if _, listed := holds[id]; listed != slices.Contains(want, id) {
+				t.Errorf("%s: lists %s: %v, want only %q", args, id, listed, want)
+			}
+		}
 	}
 }

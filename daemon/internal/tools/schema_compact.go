@@ -41,7 +41,7 @@ func commonFields() []string {
 
 // leftOut lists the keywords that a compact schema omits.
 var leftOut = []string{"description", "format", "pattern", "enum", "default", "minimum", "maximum", "minLength",
-	"maxLength", "maxItems", "required"}
+	"maxLength", "maxItems", "required", "items"}
 
 // bare removes from a schema the keywords in leftOut and the properties of objects below depth.
 func bare(schema any, depth int) any {

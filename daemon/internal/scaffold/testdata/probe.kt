@@ -95,11 +95,13 @@ fun handle(glasses: Glasses, event: Event) {
 
 fun main() {
     try {
-        val glasses = connect(Settings("probe", "1", release = false))
+        val attestation = attestation()
+        val glasses = connect(Settings("probe", "1", release = false, attestation = attestation))
         glasses.show(mapOf("type" to "text", "text" to "ready"))
         glasses.run { event ->
             try {
-                if (event.type == "input") handle(glasses, event)
+                val target = event.payload["target"].toString()
+                if (event.type == "input" && !attest(glasses, attestation, target)) handle(glasses, event)
             } catch (e: GlassesError) {
                 if (e.code == "closed") throw e
                 val part = if (e.part == "") emptyMap() else mapOf("part" to e.part, "by" to e.by)

@@ -20,15 +20,40 @@ import java.net.SocketTimeoutException
 //: end
 import java.net.URI
 //: if assistant
+import java.net.URISyntaxException
+//: end
+//: if assistant
 import java.nio.file.Files
 import java.nio.file.StandardCopyOption
 import java.nio.file.attribute.PosixFilePermissions
+import java.security.GeneralSecurityException
+import java.security.KeyFactory
 //: end
 import java.security.MessageDigest
+//: if assistant
+import java.security.PrivateKey
+//: end
 import java.security.SecureRandom
+//: if assistant
+import java.security.Signature
+import java.security.spec.PKCS8EncodedKeySpec
+import java.time.Instant
+import java.time.ZonedDateTime
+import java.time.format.DateTimeFormatter
+import java.time.format.DateTimeParseException
+//: end
 import java.util.ArrayDeque
 import java.util.Base64
+//: if assistant
+import java.util.concurrent.Callable
+import java.util.concurrent.ExecutionException
+import java.util.concurrent.FutureTask
+//: end
 import java.util.concurrent.LinkedBlockingQueue
+//: if assistant
+import java.util.concurrent.TimeUnit
+import java.util.concurrent.TimeoutException
+//: end
 import javax.net.ssl.SSLParameters
 import javax.net.ssl.SSLSocket
 import javax.net.ssl.SSLSocketFactory
@@ -47,6 +72,9 @@ class GlassesError(val code: String, message: String, val part: String = "", val
         internal set
     /** Of ask: when to ask again; 0 if waiting does not help. */
     var retryAfterMs = 0L
+        internal set
+    /** With attestation_failed: why, such as revoked. */
+    var reason = ""
         internal set
     //: end
 }
@@ -75,6 +103,8 @@ class Media(val data: ByteArray, described: Map<String, Any?>) {
  * user is the secret of the user whom remember, memory and forget are about: 32 random lower-case hexadecimal digits,
  * such as one for each person who signs in. By default the module makes one and stores it on this computer. An Android
  * app makes and stores its own.
+ *
+ * attestation authorises ask, converse, memory and forget if the session has no AI gateway of its own.
  //: end
  */
 class Settings(
@@ -85,7 +115,7 @@ class Settings(
     val url: String? = null,
     val secret: String? = null
     //: if assistant
-    , val user: String? = null
+    , val user: String? = null, val attestation: Attestation? = null
     //: end
 )
 

@@ -39,6 +39,9 @@ private fun line(input: DataInputStream): String {
     throw IOException("the endpoint does not speak HTTP")
 }
 
+/** The endpoint answered a handshake with another status than 101. */
+private class NoWebSocket(val status: String) : IOException("the endpoint does not speak WebSocket")
+
 /**
  * A client of RFC 6455: messages of one connection. It needs only sockets, so that it runs on a JVM and on Android.
  * headers are further lines of the request, each ending in CRLF.
@@ -80,7 +83,7 @@ private class WebSocket(uri: URI, headers: String = "") {
         }
         val digest = MessageDigest.getInstance("SHA-1").digest((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").toByteArray())
         if (status.split(' ').getOrNull(1) != "101" || accepted != Base64.getEncoder().encodeToString(digest)) {
-            throw IOException("the endpoint does not speak WebSocket")
+            throw NoWebSocket(status.split(' ').getOrNull(1) ?: "")
         }
     }
 

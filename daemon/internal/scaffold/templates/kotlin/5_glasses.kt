@@ -45,7 +45,8 @@ class Glasses internal constructor(private val settings: Settings) : Closeable {
     private val seen = LinkedHashSet<String>()
     private var calls = 0 // to the AI gateway, in progress
     //: if assistant
-    private var gateway: Map<String, Any?> = emptyMap() // url and token of the AI gateway, if the session has one
+    private var sessionGateway: Map<String, Any?> = emptyMap() // url and token of the AI gateway, if the session has one
+    private val gateway get() = sessionGateway.ifEmpty { settings.attestation?.gateway ?: emptyMap() }
     private var stops = 0 // how often stopAsking was called
     private var conversation: Conversation? = null
     private val refusals = HashMap<String, (String) -> Unit>() // by the id of a command that nobody waits for
@@ -155,9 +156,9 @@ class Glasses internal constructor(private val settings: Settings) : Closeable {
      * the model calls a tool, its run is called here, and the model answers again, up to 8 times. Virtual time stands
      * still while the gateway works; handlers and timers still run. Errors have fixHint, and retryAfterMs if
      * waiting helps: no_gateway, cancelled, gateway_unreachable, gateway_timeout, answer_broken, bad_answer,
-     * too_many_rounds, and the gateway's codes: no_credit, credit_reserved, credit_locked, cap_reached,
-     * request_too_large, model_not_found, not_configured, provider_busy, ... remember states that the wearer agreed
-     * that the service remembers what is said; the model then knows it later.
+     * too_many_rounds, those of Attestation.token, and the gateway's codes: no_credit, credit_reserved, credit_locked,
+     * cap_reached, request_too_large, model_not_found, not_configured, provider_busy, ... remember states that the
+     * wearer agreed that the service remembers what is said; the model then knows it later.
      */
     fun ask(
         conversation: List<Map<String, Any?>>, system: String? = null, tools: List<AssistantTool> = emptyList(),
@@ -275,7 +276,7 @@ class Glasses internal constructor(private val settings: Settings) : Closeable {
         // A virtual clock does not measure how long the gateway takes.
         val quiet = if (initialState["clock"] == "virtual") 0 else ASSISTANT_QUIET_MS
         val call = AssistantCall(to, request, quiet, { calls-- }) { call, part ->
-            inbox.put(Frame("", "", 0, 0, mapOf("call" to call, "part" to part), null))
+            inbox.add(Frame("", "", 0, 0, mapOf("call" to call, "part" to part), null)) // put fails if interrupted
         }
         try {
             while (true) {
@@ -523,7 +524,7 @@ class Glasses internal constructor(private val settings: Settings) : Closeable {
             }
             "gateway.token" -> { // not an event: it contains a secret
                 //: if assistant
-                gateway = frame.payload
+                sessionGateway = frame.payload
                 //: end
             }
             "result" -> {
@@ -539,7 +540,7 @@ class Glasses internal constructor(private val settings: Settings) : Closeable {
             "welcome" -> {
                 initialState = objectOf(frame.payload["glasses"])
                 //: if assistant
-                gateway = objectOf(frame.payload["gateway"])
+                sessionGateway = objectOf(frame.payload["gateway"])
                 //: end
                 device = objectOf(frame.payload["deviceModel"])
                 keep(Event("connection", "", frame.at, mapOf("state" to "online"), null))

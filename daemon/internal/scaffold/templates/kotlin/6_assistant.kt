@@ -12,7 +12,9 @@ private val fixHints = mapOf(
     "credit_reserved" to "Ask again when the calls that have reserved the credit have ended.",
     "credit_locked" to "Ask the account's owner to confirm their email address.",
     "request_too_large" to "Send fewer or shorter messages.",
-    "invalid_key" to "Attach to a session that is still open.",
+    "invalid_key" to "Attach to a session that is still open; with an attestation, use a live project key.",
+    "attestation_required" to
+        "Pass Settings an attestation, ask the owner for a higher allowance, or wait until it resets.",
     "model_not_found" to "Choose a textModel with setAssistantConfig.",
     "not_configured" to "Ask the backend's operator to set up a provider; until then use an assistantScript.",
     "no_storage" to "Make the user's data directory writable, or pass Settings a user that the app stores itself.",
@@ -52,7 +54,50 @@ class AssistantTool(
 class AssistantAnswer(val text: String, val messages: List<Map<String, Any?>>)
 
 /** A request to the AI gateway. Each of its headers ends in CRLF. */
-private class AssistantRequest(val method: String, val path: String, val headers: String, val body: ByteArray?)
+private class AssistantRequest(val method: String, val path: String, val headers: String, val body: ByteArray?) {
+    /** Sends it and reads the answer up to its content. */
+    fun send(to: Socket, uri: URI, token: String): AssistantResponse {
+        val output = to.getOutputStream()
+        val content = body ?: ByteArray(0)
+        output.write(("$method ${uri.rawPath}$path HTTP/1.1\r\n" +
+            "Host: ${uri.host}:${portOf(uri)}\r\nAuthorization: Bearer $token\r\n$headers" +
+            "Content-Length: ${content.size}\r\nConnection: close\r\n\r\n").toByteArray() + content)
+        output.flush()
+        return AssistantResponse(DataInputStream(to.getInputStream().buffered()))
+    }
+}
+
+private class AssistantResponse(input: DataInputStream) {
+    val status = line(input).split(' ').getOrNull(1)?.toIntOrNull() ?: throw IOException("no HTTP")
+    val headers = HashMap<String, String>()
+    val content: AssistantBody
+
+    init {
+        for (i in 0 until 100) {
+            val header = line(input)
+            if (header == "") break
+            headers[header.substringBefore(':').trim().toLowerCase()] = header.substringAfter(':').trim()
+        }
+        val chunked = headers["transfer-encoding"]?.toLowerCase() == "chunked"
+        content = AssistantBody(input, chunked, if (chunked) 0 else headers["content-length"]?.toLongOrNull() ?: -1)
+    }
+
+    fun refusal(): GlassesError {
+        val error = try {
+            objectOf(objectOf(Json.parse(String(content.readBytes())))["error"])
+        } catch (e: IOException) {
+            emptyMap<String, Any?>()
+        }
+        val code = error["code"] as? String ?: "gateway_error"
+        val message = error["message"] as? String ?: "the AI gateway answered with status $status"
+        return assistantError(code, message, status, headers["retry-after"] ?: "").apply {
+            reason = error["reason"] as? String ?: ""
+        }
+    }
+}
+
+private fun unreachable(e: IOException) =
+    assistantError("gateway_unreachable", "the AI gateway cannot be reached (${e.javaClass.simpleName})")
 
 /** Headers of a request that remembers this user. */
 private fun remembering(user: String) = "X-Service-User: $user\r\nX-Service-Memory: wearer-agreed\r\n"
@@ -102,6 +147,7 @@ private class AssistantCall(
             socket
         }
         open?.close()
+        thread.interrupt() // it may wait for an attestation
         thread.join(5000)
     }
 
@@ -117,16 +163,25 @@ private class AssistantCall(
         } catch (e: IOException) {
             if (socket == null) unreachable(e)
             else assistantError("answer_broken", "the answer broke off (${e.javaClass.simpleName})")
+        } catch (e: InterruptedException) {
+            assistantError("cancelled", "the app stopped asking")
         } catch (e: RuntimeException) {
             assistantError("bad_answer", "the AI gateway sent an invalid answer (${e.javaClass.simpleName})")
         }
         put(this, last)
     }
 
-    private fun unreachable(e: IOException) =
-        assistantError("gateway_unreachable", "the AI gateway cannot be reached (${e.javaClass.simpleName})")
-
     private fun exchange(): Map<String, Any?> {
+        val token = tokenOf(gateway)
+        try {
+            return exchange(token)
+        } catch (e: GlassesError) {
+            if (e.code != "invalid_key" || "attestation" !in gateway) throw e
+        }
+        return exchange(tokenOf(gateway, token))
+    }
+
+    private fun exchange(token: String): Map<String, Any?> {
         val uri = URI(gateway["url"].toString())
         val open = open(uri, quietMs)
         try {
@@ -134,42 +189,13 @@ private class AssistantCall(
                 if (closed) throw IOException("closed")
                 socket = open
             }
-            val output = open.getOutputStream()
-            val body = request.body ?: ByteArray(0)
-            output.write(("${request.method} ${uri.rawPath}${request.path} HTTP/1.1\r\n" +
-                "Host: ${uri.host}:${portOf(uri)}\r\nAuthorization: Bearer ${gateway["token"]}\r\n${request.headers}" +
-                "Content-Length: ${body.size}\r\nConnection: close\r\n\r\n").toByteArray() + body)
-            output.flush()
-            return answer(DataInputStream(open.getInputStream().buffered()))
+            val response = request.send(open, uri, token)
+            if (response.status == 204) return emptyMap()
+            if (response.status != 200) throw response.refusal()
+            return if (request.body == null) parse(String(response.content.readBytes())) else read(response.content)
         } finally {
             open.close()
         }
-    }
-
-    private fun answer(input: DataInputStream): Map<String, Any?> {
-        val status = line(input).split(' ').getOrNull(1)?.toIntOrNull() ?: throw IOException("no HTTP")
-        val headers = HashMap<String, String>()
-        for (i in 0 until 100) {
-            val header = line(input)
-            if (header == "") break
-            headers[header.substringBefore(':').trim().toLowerCase()] = header.substringAfter(':').trim()
-        }
-        val chunked = headers["transfer-encoding"]?.toLowerCase() == "chunked"
-        val content = AssistantBody(input, chunked, if (chunked) 0 else headers["content-length"]?.toLongOrNull() ?: -1)
-        if (status == 204) return emptyMap()
-        if (status != 200) throw refusal(status, headers["retry-after"] ?: "", content)
-        return if (request.body == null) parse(String(content.readBytes())) else read(content)
-    }
-
-    private fun refusal(status: Int, wait: String, content: AssistantBody): GlassesError {
-        val error = try {
-            objectOf(objectOf(Json.parse(String(content.readBytes())))["error"])
-        } catch (e: IOException) {
-            emptyMap<String, Any?>()
-        }
-        val code = error["code"] as? String ?: "gateway_error"
-        val message = error["message"] as? String ?: "the AI gateway answered with status $status"
-        return assistantError(code, message, status, wait)
     }
 
     private fun read(content: AssistantBody): Map<String, Any?> {

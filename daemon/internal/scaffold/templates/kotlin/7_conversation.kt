@@ -79,6 +79,7 @@ private class Conversation(
     private var transcripts = 0
     private var messages: List<Map<String, Any?>> = emptyList() // in the mode text
     private var attempts = 0
+    @Volatile private var refusedToken: String? = null // of an attestation, by the gateway
     private var isHandling = false // an event, perhaps in the app's own code
     private val lock = Object() // guards what follows
     private var reading: WebSocket? = null
@@ -181,17 +182,20 @@ private class Conversation(
     private fun hasRealtime(): Boolean {
         val gateway = host.gateway
         if (gateway.isEmpty()) throw assistantError("no_gateway", "this session has no AI gateway")
+        val token = tokenOf(gateway)
+        var status = realtimeStatus(gateway, token)
+        if (status == 401 && "attestation" in gateway) status = realtimeStatus(gateway, tokenOf(gateway, token))
+        return status == 426 // it asks for a WebSocket
+    }
+
+    private fun realtimeStatus(gateway: Map<String, Any?>, token: String): Int {
         val uri = URI(gateway["url"].toString())
         try {
             return open(uri, HANDSHAKE_MS).use {
-                it.getOutputStream().write(("GET ${uri.rawPath}/realtime?model=assistant HTTP/1.1\r\n" +
-                    "Host: ${uri.host}:${portOf(uri)}\r\nAuthorization: Bearer ${gateway["token"]}\r\n" +
-                    "Connection: close\r\n\r\n").toByteArray())
-                val status = line(DataInputStream(it.getInputStream().buffered()))
-                status.split(' ').getOrNull(1) == "426" // it asks for a WebSocket
+                AssistantRequest("GET", "/realtime?model=assistant", "", null).send(it, uri, token).status
             }
         } catch (e: IOException) {
-            throw assistantError("gateway_unreachable", "the AI gateway cannot be reached (${e.javaClass.simpleName})")
+            throw unreachable(e)
         }
     }
 
@@ -209,10 +213,12 @@ private class Conversation(
     private fun read(gateway: Map<String, Any?>) {
         val address = "ws" + gateway["url"].toString().removePrefix("http")
         var code = 1006
+        var token = ""
         try {
+            token = tokenOf(gateway, refusedToken)
             val uri = URI("$address/realtime?model=assistant&rate=$VOICE_RATE")
             val more = if (user == "") "" else remembering(user)
-            val open = WebSocket(uri, "Authorization: Bearer ${gateway["token"]}\r\n$more")
+            val open = WebSocket(uri, "Authorization: Bearer $token\r\n$more")
             synchronized(lock) {
                 if (closed) return open.close()
                 reading = open
@@ -223,8 +229,12 @@ private class Conversation(
                 host.put(this, objectOf(Json.parse(message.toString())))
             }
             code = open.closeCode
+        } catch (e: NoWebSocket) {
+            if (e.status == "401") refusedToken = token
         } catch (e: IOException) {
             // the connection broke
+        } catch (e: GlassesError) { // of the attestation
+            if (e.code == "attestation_failed") return host.put(this, mapOf("type" to "ended", "why" to e.code))
         }
         synchronized(lock) {
             reading?.drop()
@@ -283,6 +293,7 @@ private class Conversation(
             when (event["type"]) {
                 "opened" -> configure(event["socket"] as WebSocket)
                 "lost" -> reopen(event["code"] as Int)
+                "ended" -> end(event["why"].toString())
                 "transcript" -> answerText(event["text"].toString(), event["number"] as Int)
                 "session.updated" -> {
                     attempts = 0

@@ -11,11 +11,14 @@ private fun userOf(app: String, given: String?): String {
     }
     val file = File(File(dataDir(), app.replace(Regex("[^A-Za-z0-9_-]"), "_")), "glasses-user")
     try {
-        return readUser(file) ?: makeUser(file)
+        return storedSecret(file)
     } catch (e: IOException) {
         throw assistantError("no_storage", "the user's secret cannot be stored: ${e.message}")
     }
 }
+
+/** Returns the secret that is stored in a file: 32 random hexadecimal digits, made if there are none yet. */
+private fun storedSecret(file: File): String = readUser(file) ?: makeUser(file)
 
 private fun isUser(secret: String) = Regex("[0-9a-f]{32}").matches(secret)
 

@@ -1,3 +1,11 @@
+//: if assistant
+#if canImport(CryptoKit)
+import CryptoKit
+#endif
+#if canImport(DeviceCheck)
+import DeviceCheck
+#endif
+//: end
 import Foundation
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -21,6 +29,8 @@ public struct GlassesError: Error, LocalizedError {
     public var fixHint = ""
     /// Of ask: when to ask again; 0 if waiting does not help.
     public var retryAfterMs = 0
+    /// With attestation_failed: why, such as revoked.
+    public var reason = ""
     //: end
 
     public var errorDescription: String? { message }
@@ -64,6 +74,7 @@ public struct GlassesMedia: Sendable {
 //: if assistant
 /// user is the secret of the user whom remember, memory and forget are about: 32 random lower-case hexadecimal digits,
 /// such as one for each person who signs in. By default the module makes one and stores it in Application Support.
+/// attestation authorises ask, converse, memory and forget if the session has no AI gateway of its own.
 //: end
 public struct GlassesSettings: Sendable {
     public var name: String
@@ -72,13 +83,14 @@ public struct GlassesSettings: Sendable {
     public var url: String?
     //: if assistant
     public var user: String?
+    public var attestation: Attestation?
     //: end
     public var secret: String?
 
     public init(
         name: String, version: String = "", transport: String? = nil, url: String? = nil,
         //: if assistant
-        user: String? = nil,
+        user: String? = nil, attestation: Attestation? = nil,
         //: end
         secret: String? = nil
     ) {
@@ -88,6 +100,7 @@ public struct GlassesSettings: Sendable {
         self.url = url
         //: if assistant
         self.user = user
+        self.attestation = attestation
         //: end
         self.secret = secret
     }
@@ -98,14 +111,18 @@ struct GlassesTarget: Sendable {
     let secret: String
     let app: [String: String]
 
+    static var isRelease: Bool {
+        #if DEBUG
+        return ProcessInfo.processInfo.environment["SERVICE_RELEASE"] == "1"
+        #else
+        return true
+        #endif
+    }
+
     /// Decides where to attach: never to a simulator in a release build, and only by the transport that was set.
     init(_ settings: GlassesSettings) throws {
         let environment = ProcessInfo.processInfo.environment
-        #if DEBUG
-        let release = environment["SERVICE_RELEASE"] == "1"
-        #else
-        let release = true
-        #endif
+        let release = GlassesTarget.isRelease
         let transport = settings.transport ?? environment["SERVICE_GLASSES_TRANSPORT"] ?? (release ? "device" : "simulator")
         if transport == "device" {
             throw GlassesError(code: "transport_unavailable", message: "this version of the module has no transport to real glasses; set SERVICE_GLASSES_TRANSPORT=simulator while developing")

@@ -226,7 +226,8 @@ public final class Glasses: @unchecked Sendable {
     /// AssistantAnswer.messages. onText gets the text of the model's message so far, whenever more of it arrives. When
     /// the model calls a tool, its run is called here, and the model answers again, up to 8 times. Virtual time stands
     /// still while the gateway works. Errors have fixHint, and retryAfterMs if waiting helps: no_gateway, cancelled,
-    /// gateway_unreachable, gateway_timeout, answer_broken, bad_answer, too_many_rounds, and those of the gateway:
+    /// gateway_unreachable, gateway_timeout, answer_broken, bad_answer, too_many_rounds, those of Attestation.token, and
+    /// those of the gateway:
     /// no_credit, credit_reserved, credit_locked, cap_reached, request_too_large, model_not_found, not_configured,
     /// provider_busy, ... remember states that the wearer agreed that the service remembers what is said; the model
     /// then knows it later.
@@ -337,21 +338,40 @@ public final class Glasses: @unchecked Sendable {
     /// The answer to a request: the model's message, or an object. A token that expires meanwhile is replaced once.
     private func reply(to request: AssistantRequest, _ began: Int?,
                        _ onText: @Sendable (String) async throws -> Void) async throws -> AssistantReply {
-        let token = locked { gateway["token"] as? String }
+        let to = try await authorised()
         do {
-            return try await exchange(request, began, onText)
+            return try await exchange(request, to, began, onText)
         } catch let error as GlassesError {
-            let isNew: Bool = locked { gateway["token"] as? String != token }
-            if error.code != "invalid_key" || !isNew { throw error }
+            if error.code != "invalid_key" { throw error }
+            let next = try await authorised(refused: to["token"] as? String)
+            if next["token"] as? String == to["token"] as? String { throw error }
+            return try await exchange(request, next, began, onText)
         }
-        return try await exchange(request, began, onText)
     }
 
-    private func exchange(_ request: AssistantRequest, _ began: Int?,
+    /// The url of the gateway and a token for it, or nothing. refused is a token of an attestation that it refused.
+    fileprivate func authorised(refused: String? = nil) async throws -> JSONObject {
+        let (own, other): (JSONObject, Attestation?) = locked { (gateway, settings.attestation) }
+        guard own.isEmpty, let attestation = other else { return own }
+        locked {
+            callCount += 1
+            gatewayWaits += 1
+        }
+        check()
+        defer {
+            locked {
+                callCount -= 1
+                gatewayWaits -= 1
+            }
+        }
+        return ["url": attestation.url, "token": try await attestation.token(refused: refused)]
+    }
+
+    private func exchange(_ request: AssistantRequest, _ to: JSONObject, _ began: Int?,
                           _ onText: @Sendable (String) async throws -> Void) async throws -> AssistantReply {
         try checkStop(began)
         let isVirtual = initialState["clock"] as? String == "virtual"
-        let call = AssistantCall(try AssistantReply.request(request, locked { gateway }, isVirtual: isVirtual))
+        let call = AssistantCall(try AssistantReply.request(request, to, isVirtual: isVirtual))
         locked {
             if began != nil { calls.append(call) } // stopAsking stops it
             callCount += 1

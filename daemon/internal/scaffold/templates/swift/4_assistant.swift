@@ -38,7 +38,9 @@ extension GlassesError {
         "credit_reserved": "Ask again when the calls that have reserved the credit have ended.",
         "credit_locked": "Ask the account's owner to confirm their email address.",
         "request_too_large": "Send fewer or shorter messages.",
-        "invalid_key": "Attach to a session that is still open.",
+        "invalid_key": "Attach to a session that is still open; with an attestation, use a live project key.",
+        "attestation_required":
+            "Pass GlassesSettings an attestation, ask the owner for a higher allowance, or wait until it resets.",
         "model_not_found": "Choose a textModel with setAssistantConfig.",
         "not_configured": "Ask the backend's operator to set up a provider; until then use an assistantScript.",
         "no_storage": "Make the user's data directory writable, or pass GlassesSettings a user that the app stores.",
@@ -59,7 +61,7 @@ extension GlassesError {
 /// One request to the AI gateway. Its parts are the status of the answer and then its bytes.
 final class AssistantCall: NSObject, URLSessionDataDelegate, @unchecked Sendable {
     enum Part: Sendable {
-        case status(Int, wait: String)
+        case status(Int, wait: String, date: String)
         case bytes(Data)
     }
 
@@ -86,7 +88,9 @@ final class AssistantCall: NSObject, URLSessionDataDelegate, @unchecked Sendable
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
                     completionHandler: @escaping (URLSession.ResponseDisposition) -> Void) {
         let http = response as? HTTPURLResponse
-        continuation.yield(.status(http?.statusCode ?? 0, wait: http?.allHeaderFields["Retry-After"] as? String ?? ""))
+        continuation.yield(.status(
+            http?.statusCode ?? 0, wait: http?.allHeaderFields["Retry-After"] as? String ?? "",
+            date: http?.allHeaderFields["Date"] as? String ?? ""))
         completionHandler(.allow)
     }
 
@@ -99,7 +103,7 @@ final class AssistantCall: NSObject, URLSessionDataDelegate, @unchecked Sendable
     }
 }
 
-/// A request to the AI gateway. With a body, the service remembers what the user says, unless user is empty.
+/// A request to the AI gateway. With a body and a user, the service remembers what the user says.
 struct AssistantRequest {
     var method = "POST"
     var path = "/chat/completions"
@@ -126,6 +130,7 @@ struct AssistantReply {
     private var finished = false
     private var status = 0
     private var wait = ""
+    private(set) var date = "" // of the gateway
     private var rest = Data()
     private var left = AssistantReply.maxAnswer
     private let isObject: Bool // a JSON object instead of events, or nothing
@@ -173,9 +178,10 @@ struct AssistantReply {
     mutating func take(_ part: AssistantCall.Part) throws -> [String] {
         var texts: [String] = []
         switch part {
-        case .status(let status, let wait):
+        case .status(let status, let wait, let date):
             self.status = status
             self.wait = wait
+            self.date = date
         case .bytes(let data):
             left -= data.count
             if left < 0 { throw GlassesError.assistant("bad_answer", "the answer is over 1 MB") }
@@ -197,9 +203,11 @@ struct AssistantReply {
             throw GlassesError.assistant("answer_broken", "the answer broke off")
         }
         let error = object["error"] as? JSONObject
-        throw GlassesError.assistant(
+        var refusal = GlassesError.assistant(
             error?["code"] as? String ?? "gateway_error",
             error?["message"] as? String ?? "the AI gateway answered with status \(status)", status: status, wait: wait)
+        refusal.reason = error?["reason"] as? String ?? ""
+        throw refusal
     }
 
     /// Texts of system errors may quote the request, so they are not reported.

@@ -80,6 +80,8 @@ final class AssistantConversation: @unchecked Sendable {
     private var isBehind = false // whether the gateway was sent something that it may not have reacted to
     private var updates: [() -> Void] = [] // what to do when it answers each session.update
     private var attempts = 0
+    private var token = "" // of task
+    private var refusedToken: String? // by the gateway
     private var transcripts = 0
     private var reason = ""
     private var isOver = false
@@ -106,7 +108,7 @@ final class AssistantConversation: @unchecked Sendable {
         let found = try await hasRealtime()
         glasses.locked { isRealtime = found }
         do {
-            if found { open() }
+            if found { await open() }
             await listen()
             while let input = await next() { try await handle(input) }
         } catch {
@@ -242,8 +244,7 @@ final class AssistantConversation: @unchecked Sendable {
     }
 
     /// A request for a realtime session; nil if there is no gateway.
-    private func realtimeRequest(scheme: String) -> URLRequest? {
-        let gateway = glasses.locked { glasses.gateway }
+    private func realtimeRequest(_ gateway: JSONObject, scheme: String) -> URLRequest? {
         let query = "model=assistant&rate=\(AssistantConversation.voiceRate)"
         guard let address = gateway["url"] as? String, let token = gateway["token"] as? String,
               let url = URL(string: "\(scheme)\(address.dropFirst(4))/realtime?\(query)") else { return nil }
@@ -257,30 +258,49 @@ final class AssistantConversation: @unchecked Sendable {
     }
 
     private func hasRealtime() async throws -> Bool {
-        guard var request = realtimeRequest(scheme: "http") else {
+        let to = try await glasses.authorised()
+        var status = try await realtimeStatus(to)
+        if status == 401 {
+            let next = try await glasses.authorised(refused: to["token"] as? String)
+            if next["token"] as? String != to["token"] as? String { status = try await realtimeStatus(next) }
+        }
+        return status == 426 // it asks for a WebSocket
+    }
+
+    private func realtimeStatus(_ gateway: JSONObject) async throws -> Int {
+        guard var request = realtimeRequest(gateway, scheme: "http") else {
             throw GlassesError.assistant("no_gateway", "this session has no AI gateway")
         }
         request.timeoutInterval = 10
         let call = AssistantCall(request)
         defer { call.stop() }
         var parts = call.parts.makeAsyncIterator()
-        if let part = try? await parts.next(), case .status(let status, _) = part {
-            return status == 426 // it asks for a WebSocket
-        }
+        if let part = try? await parts.next(), case .status(let status, _, _) = part { return status }
         throw GlassesError.assistant("gateway_unreachable", "the AI gateway cannot be reached")
     }
 
-    private func open() {
-        guard let request = realtimeRequest(scheme: "ws") else { return end("no_gateway") }
-        let attempt: Int = glasses.locked {
+    private func open() async {
+        let (attempt, refused): (Int, String?) = glasses.locked {
             attempts += 1
-            return attempts
+            return (attempts, refusedToken)
         }
         if attempt > AssistantConversation.maxAttempts { return end("gateway_unreachable") }
+        let to: JSONObject
+        do {
+            to = try await glasses.authorised(refused: refused)
+        } catch let error as GlassesError where error.code == "attestation_failed" {
+            return end(error.code)
+        } catch {
+            return openLater(URLSessionWebSocketTask.CloseCode.abnormalClosure.rawValue)
+        }
+        guard let request = realtimeRequest(to, scheme: "ws") else { return end("no_gateway") }
         owe(true) // virtual time waits for the first session.updated
         let task = session.webSocketTask(with: request)
         task.maximumMessageSize = 4 << 20
-        glasses.locked { self.task = task }
+        glasses.locked {
+            self.task = task
+            token = to["token"] as? String ?? ""
+        }
         task.resume()
         configure()
         receive(task)
@@ -294,12 +314,19 @@ final class AssistantConversation: @unchecked Sendable {
                 self.received(message)
                 self.receive(task)
             case .failure:
-                let code = task.closeCode.rawValue
-                let isFinal = AssistantConversation.finalReasons[code] != nil
-                let pause = isFinal ? 0 : AssistantConversation.reopenAfter
-                DispatchQueue.global().asyncAfter(deadline: .now() + pause) { self.put(.lost(code: code)) }
+                if (task.response as? HTTPURLResponse)?.statusCode == 401 {
+                    self.glasses.locked { self.refusedToken = self.token }
+                }
+                self.openLater(task.closeCode.rawValue)
             }
         }
+    }
+
+    /// Reports a lost connection, after a pause if another attempt may succeed.
+    private func openLater(_ code: Int) {
+        let isFinal = AssistantConversation.finalReasons[code] != nil
+        let pause = isFinal ? 0 : AssistantConversation.reopenAfter
+        DispatchQueue.global().asyncAfter(deadline: .now() + pause) { self.put(.lost(code: code)) }
     }
 
     private func received(_ message: URLSessionWebSocketTask.Message) {
@@ -380,7 +407,7 @@ final class AssistantConversation: @unchecked Sendable {
             if let why = AssistantConversation.finalReasons[code] {
                 end(why)
             } else {
-                open()
+                await open()
             }
         case .glasses(let event):
             if event.type == "playback" { return played(event.payload) }

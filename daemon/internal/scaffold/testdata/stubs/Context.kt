@@ -1,0 +1,7 @@
+package android.content
+
+import java.io.File
+
+abstract class Context {
+    abstract val noBackupFilesDir: File
+}
