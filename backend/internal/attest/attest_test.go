@@ -438,8 +438,12 @@ func TestGoogle_BindsTokenToInstall(t *testing.T) {
 		}
 		w.Credentials = keys
 		w.opens(token, nil)
+		settings, err := w.Store.Settings(t.Context(), "ada", project)
+		w.must(err)
 		w.must(w.RemovePlayKeys(t.Context(), "ada", project, audit.Person()))
 		w.opens(token, attest.ErrBadToken)
+		_, err = w.Issue(t.Context(), w.who, settings)
+		w.refused("an attestation that was verified before the removal", err, attest.ReasonNotConfigured)
 		_, err = w.play(w.challenge(), install, same)
 		w.refused("without keys", err, attest.ReasonNotConfigured)
 	})

@@ -94,9 +94,17 @@ func (r removal) endTokens(ctx context.Context, tx *sql.Tx, account, project str
 	return nil
 }
 
-// EndTokens ends the tokens of installs of a project.
+// EndTokens ends the tokens of installs of a project. It counts as a change to the settings, so that attestations in
+// progress are refused.
 func (s *Store) EndTokens(ctx context.Context, account, project string, which removal) error {
-	return s.Write(ctx, func(tx *sql.Tx) error { return which.endTokens(ctx, tx, account, project) })
+	return s.Write(ctx, func(tx *sql.Tx) error {
+		err := db.Exec(ctx, tx, "count change of attestation settings", `UPDATE attest_settings SET version = version + 1
+			WHERE account_id = $1 AND app_id = $2`, account, project)
+		if err != nil {
+			return err
+		}
+		return which.endTokens(ctx, tx, account, project)
+	})
 }
 
 // AddChallenge stores the hash of a challenge and deletes the project's expired ones.

@@ -86,6 +86,9 @@ func attestedInstalls(t *testing.T, f *purses) {
 	if o = must(s.Overview(t.Context(), "ada", appID, ""))(t); o.Counts[attest.Expired] != 1 {
 		t.Errorf("without the test key: got %+v, want an install whose token has ended", o)
 	}
+	decryption, verification := attesttest.NewGoogle(t).Keys(t)
+	fatal(t, s.SetPlayKeys(t.Context(), "ada", appID, decryption, verification, audit.Person()))
+	fatal(t, s.RemovePlayKeys(t.Context(), "ada", appID, audit.Person()))
 	fatal(t, f.store.DeleteAccount(t.Context(), "ada", f.clock.now()))
 	if n := f.store.count("SELECT COUNT(*) FROM attest_installs"); n != 0 {
 		t.Errorf("%d installs remain of a deleted account", n)
