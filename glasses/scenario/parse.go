@@ -62,8 +62,9 @@ func Parse(data []byte) (Scenario, error) {
 				step.ExpectDisplay.Loose = true
 			}
 		}
+		return s, check(s.Steps)
 	}
-	return s, check(s.Steps)
+	return s, checkMatches(s.Steps)
 }
 
 // ParseSteps decodes and checks a JSON list of steps. On failure it returns an *Error whose path begins with
@@ -74,7 +75,7 @@ func ParseSteps(data []byte) ([]Step, error) {
 	if err := stepsShape().Decode(whole, &l); err != nil {
 		return nil, addStepExample(err)
 	}
-	return l.Steps, check(l.Steps)
+	return l.Steps, checkMatches(l.Steps)
 }
 
 //go:embed scenario.schema.json
@@ -107,6 +108,19 @@ func addStepExample(err error) error {
 		e.Example = `{"advance": 1000}`
 	}
 	return err
+}
+
+// checkMatches is check for steps of version 2, whose expectations of rows must be able to match.
+func checkMatches(steps []Step) error {
+	for i, s := range steps {
+		if e := s.Expect; e != nil {
+			if why := glasses.NeverMatches(e.Type, e.Kind, e.Chip, e.Sender); why != "" {
+				return &Error{Path: fmt.Sprintf("steps[%d].expect", i), Message: "no entry of the event log can match: " + why,
+					Example: `{"expect": {"type": "display.show"}}`, Beyond: true}
+			}
+		}
+	}
+	return check(steps)
 }
 
 func check(steps []Step) error {

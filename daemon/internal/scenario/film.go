@@ -29,8 +29,10 @@ func (x *run) film(ctx context.Context) {
 		}
 		last = sum(png)
 		name := fmt.Sprintf("frame-%03d", len(x.report.Frames)+1)
-		x.report.Frames = append(x.report.Frames,
-			Picture{Name: name, AtMs: p.at, SHA256: last, File: x.req.keep(ctx, name+".png", png)})
+		file, err := x.req.keep(ctx, name+".png", png)
+		frame := Picture{Name: name, AtMs: p.at, SHA256: last, File: file}
+		frame.notStored(err)
+		x.report.Frames = append(x.report.Frames, frame)
 	}
 }
 

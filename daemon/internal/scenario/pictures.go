@@ -68,11 +68,13 @@ func (x *run) keepPictures(ctx context.Context, d *Diff, want string, got []byte
 		name += fmt.Sprintf("-%d", n)
 	}
 	keep := func(what string, data []byte) string {
-		file := x.req.keep(ctx, name+"-"+what+".png", data)
-		if file != "" {
+		file, err := x.req.keep(ctx, name+"-"+what+".png", data)
+		if file != "" || err != nil {
+			p := Picture{Name: name + "-" + what, AtMs: d.AtMs, File: file}
+			p.notStored(err)
 			x.drawn.Lock()
 			defer x.drawn.Unlock()
-			x.report.Pictures = append(x.report.Pictures, Picture{Name: name + "-" + what, AtMs: d.AtMs, File: file})
+			x.report.Pictures = append(x.report.Pictures, p)
 		}
 		return file
 	}

@@ -45,6 +45,9 @@ type run struct {
 	artifacts map[int]int    // number of differences with pictures, by step
 	merged    merger         // the recording with the accepted steps' differences
 
+	first  []Finding // of the panel when the first step was judged
+	before int64     // the last row before the first step
+
 	stopAtFailure bool // skip the steps after the first failure
 	keepPNG       bool // keep drawn pictures in the report
 	gaps          bool // rows may have been deleted from the log before they were read
@@ -222,6 +225,11 @@ func (x *run) steps(ctx context.Context) error {
 		}
 		rep.AtMs = x.now - x.base
 		x.report.Steps = append(x.report.Steps, rep)
+		if i == 0 && x.stopAtFailure {
+			if err := x.judgeFirst(ctx); err != nil {
+				return err
+			}
+		}
 		if err := x.mark(ctx); err != nil {
 			return err
 		}
@@ -362,10 +370,14 @@ func (x *run) picture(ctx context.Context, name string, d session.Display) {
 	x.drawn.Unlock()
 	x.drawing.Go(func() error {
 		png := d.Picture()
-		file := x.req.keep(ctx, name+".png", png)
+		// The steps may have ended, or reached their limit, while the picture was drawn.
+		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), wrapUp)
+		defer done()
+		file, err := x.req.keep(ctx, name+".png", png)
 		x.drawn.Lock()
 		defer x.drawn.Unlock()
 		x.report.Pictures[i].SHA256, x.report.Pictures[i].File = sum(png), file
+		x.report.Pictures[i].notStored(err)
 		if x.keepPNG && i+KeptPNGs >= len(x.report.Pictures) {
 			x.report.Pictures[i].PNG = png
 		}

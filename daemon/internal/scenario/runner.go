@@ -173,6 +173,8 @@ type Picture struct {
 	SHA256 string `json:"sha256,omitempty"` // empty for a picture of a difference
 	// File is the picture's path, if artifacts are stored.
 	File string `json:"file,omitempty"`
+	// Error is why the picture could not be stored.
+	Error string `json:"error,omitempty"`
 	// PNG is the encoded picture. Only RunSteps sets it, and only for the last KeptPNGs pictures.
 	PNG []byte `json:"-"`
 }
@@ -227,14 +229,21 @@ func (r *Runner) Run(ctx context.Context, req Request) (Report, error) {
 	return run.report, nil
 }
 
+// notStored notes why the picture could not be stored, if err is not nil.
+func (p *Picture) notStored(err error) {
+	if err != nil {
+		p.Error = "not stored: " + err.Error()
+	}
+}
+
 // keep writes an artifact and returns its path, or "" if artifacts are not stored.
-func (req Request) keep(ctx context.Context, name string, data []byte) string {
+func (req Request) keep(ctx context.Context, name string, data []byte) (string, error) {
 	if req.Artifacts == "" || len(data) == 0 {
-		return ""
+		return "", nil
 	}
 	path := filepath.Join(req.Artifacts, name)
-	if req.Files.Replace(ctx, path, data, 0o600, 0o700) != nil {
-		return "" // report the result even without the picture
+	if err := req.Files.Replace(ctx, path, data, 0o600, 0o700); err != nil {
+		return "", err
 	}
-	return path
+	return path, nil
 }

@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
@@ -53,7 +54,8 @@ type StepsReport struct {
 	Since int64
 	// Pictures are the pictures of steps and of a failed expectation.
 	Pictures []Picture
-	// Findings are the first maxFindings findings of content shown during the steps that does not fit the model.
+	// Findings are the first maxFindings findings: what did not fit the model of what the panel showed when a step was
+	// judged, or in between.
 	Findings []Finding
 	// End is the display after the last step.
 	End session.Display
@@ -121,8 +123,8 @@ func (x *run) onOpenSession(
 	if err := x.checkApp(ctx); err != nil {
 		return StepsReport{}, err
 	}
-	found := Findings(x.rows, x.model)
 	end, err := x.display(ctx)
+	found := x.findings(end)
 	return StepsReport{NowMs: x.now, Since: x.since, Findings: found[:min(len(found), maxFindings)], End: end}, err
 }
 
@@ -141,6 +143,33 @@ func (x *run) stopAtLimit(ctx context.Context, limit time.Duration) error {
 		verdict, message = Skipped, ""
 	}
 	return nil
+}
+
+// judgeFirst notes the findings of the panel when the first step is judged. Later ones are in the log.
+func (x *run) judgeFirst(ctx context.Context) error {
+	d, err := x.display(ctx)
+	x.first = findingsOf(d)
+	return err
+}
+
+// findings returns what did not fit of what the panel showed from the first step on.
+func (x *run) findings(end session.Display) []Finding {
+	shown := slices.DeleteFunc(slices.Clone(x.rows), func(e glasses.Event) bool { return e.Seq <= x.before })
+	all := slices.Concat(x.first, Findings(shown, x.model), findingsOf(end))
+	found := []Finding{}
+	for _, f := range all {
+		if !slices.Contains(found, f) {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+func findingsOf(d session.Display) (list []Finding) {
+	for _, f := range d.Findings() {
+		list = append(list, Finding{d.Model.ID, f})
+	}
+	return list
 }
 
 // join waits for an app and reads the part of the log that the first expectations may match. It does not matter here if
@@ -179,7 +208,9 @@ func (x *run) join(ctx context.Context, since int64) error {
 		}
 		x.model = want
 	}
-	return x.fetch(ctx, 0)
+	err = x.fetch(ctx, 0)
+	x.before = x.next
+	return err
 }
 
 // problemOf returns the *problem.Error of a step that could not be run.

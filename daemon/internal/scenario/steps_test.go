@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,9 +13,13 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/scenario"
+	wire "github.com/service-dev/service/internal/clientio"
+	"github.com/service-dev/service/internal/clientio/local"
 	"github.com/service-dev/service/internal/problem"
 )
 
@@ -71,6 +76,62 @@ func TestRunSteps_KeepsTheLastPNGs(t *testing.T) {
 	for i, p := range report.Pictures {
 		if kept := len(p.PNG) > 0; kept != (i >= most-KeptPNGs) || p.SHA256 == "" {
 			t.Errorf("picture %d: PNG kept %v, SHA-256 %q; want only the last PNGs kept", i, kept, p.SHA256)
+		}
+	}
+}
+
+// client is a client whose files are reached as long as the context has not ended.
+type client struct{ caller.IO }
+
+func (c client) Do(ctx context.Context, r wire.Request) (wire.Response, error) {
+	if err := ctx.Err(); err != nil {
+		return wire.Response{}, err
+	}
+	return c.IO.Do(ctx, r)
+}
+
+// Every picture of a step is stored, even if the steps end before it is drawn. One that cannot be stored says why.
+func TestRunSteps_StoresEachPicture(t *testing.T) {
+	s := attended{show(glasses.FreshState(), glasses.Node{Type: glasses.NodeText, Text: "Milk"})}
+	files := clientio.FilesOf(caller.Caller{IO: client{local.New()}})
+	req := StepsRequest{Files: files, SessionID: "ses_abcdefgh", Limit: time.Minute,
+		Steps: listOf(t, `{"picture":"a"},{"picture":"b"}`)}
+	for range 20 {
+		req.Artifacts = filepath.Join(t.TempDir(), "pictures")
+		report, err := New(s).RunSteps(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range report.Pictures {
+			if data, err := os.ReadFile(filepath.Join(req.Artifacts, p.Name+".png")); err != nil || sum(data) != p.SHA256 ||
+				p.File == "" || p.Error != "" {
+				t.Fatalf("picture %+v: %v", p, err)
+			}
+		}
+	}
+	if err := os.Mkdir(filepath.Join(req.Artifacts, "c.png"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	req.Steps = listOf(t, `{"picture":"c"}`)
+	report, err := New(s).RunSteps(t.Context(), req)
+	if err != nil || report.Pictures[0].File != "" || !strings.HasPrefix(report.Pictures[0].Error, "not stored: ") {
+		t.Errorf("in place of a folder: %+v, %v; want the reason", report.Pictures, err)
+	}
+}
+
+// The findings are those of what the panel shows from the moment when the first step is judged: neither those of trees
+// before the call, nor only those of trees that the app shows during it.
+func TestRunSteps_FindingsAreOfWhatIsJudged(t *testing.T) {
+	tall := glasses.Node{Type: glasses.NodeIcon, ID: "now", Icon: "check", Width: 300}
+	s := attended{show(glasses.FreshState(), glasses.Node{Type: glasses.NodeColumn,
+		Children: []glasses.Node{{Type: glasses.NodeText, Text: "Milk"}, tall}})}
+	s.rows = []glasses.Event{{Seq: 1, Kind: glasses.KindResult, Type: glasses.TypeResult, Payload: json.RawMessage(
+		`{"ok":true,"findings":[{"kind":"clipped","path":"tree","id":"before"}]}`)}}
+	for _, steps := range []string{`{"expectNothingClipped":{"withinMs":0}}`, `{"expectDisplay":{"text":["Milk"]}}`} {
+		report, err := New(s).RunSteps(t.Context(), StepsRequest{Files: ours, SessionID: "ses_abcdefgh",
+			Steps: listOf(t, steps)})
+		if err != nil || len(report.Findings) != 1 || report.Findings[0].ID != "now" {
+			t.Errorf("%s: findings %+v (error %v), want the one of the panel", steps, report.Findings, err)
 		}
 	}
 }

@@ -44,7 +44,15 @@ type hiddenText struct {
 	Missing string `json:"missing,omitempty"`
 }
 
-// displayGraphic is an image, an icon or a progress bar in the tree.
+// displayImage is an image in the tree.
+type displayImage struct {
+	ID      string `json:"id,omitempty"`
+	Path    string `json:"path"`
+	Alt     string `json:"alt"`
+	Visible string `json:"visible"`
+}
+
+// displayGraphic is an icon or a progress bar in the tree.
 type displayGraphic struct {
 	Type    string `json:"type"`
 	ID      string `json:"id,omitempty"`
@@ -77,6 +85,7 @@ type displayAnswer struct {
 	Tree        *glasses.Node    `json:"tree"`
 	Text        []string         `json:"text"`
 	OffScreen   []hiddenText     `json:"offScreen"`
+	Images      []displayImage   `json:"images"`
 	Graphics    []displayGraphic `json:"graphics"`
 	Scroll      int              `json:"scroll" jsonschema:"How far the content is scrolled up, in panel pixels."`
 	Targets     []displayTarget  `json:"targets"`
@@ -110,7 +119,7 @@ func (t getDisplayState) definition() definition {
 		OutputSchema: gatedAnswersOf[displayAnswer]([]string{"ok"},
 			on("tree", says("What the app shows; null: the panel is clear. Long image data is omitted.")),
 			on("text", says("The texts that the wearer can read in full, in reading order; none while folded or not worn.")),
-			on("graphics", says("Images (name: alt), icons and progress bars of the tree.")),
+			on("graphics", says("Icons and progress bars of the tree.")),
 			on("offScreen", says("Texts of the tree that are clipped, scrolled out or covered, or have missing characters.")),
 			on("findings", says("Content that never fits this model.")),
 			on("models", says("The tree on the requested models.")),
@@ -186,7 +195,7 @@ func (a *displayAnswer) showOn(d session.Display, models []glasses.DeviceModel) 
 func displayOf(id string, d session.Display) displayAnswer {
 	answer := displayAnswer{
 		Status: "ok", SessionID: id, DeviceModel: d.Model.ID, Tree: d.View.Tree, Text: d.Text(),
-		OffScreen: []hiddenText{}, Graphics: []displayGraphic{}, Scroll: d.View.Scroll,
+		OffScreen: []hiddenText{}, Images: []displayImage{}, Graphics: []displayGraphic{}, Scroll: d.View.Scroll,
 		Targets: []displayTarget{}, Findings: orEmpty(d.Findings()), State: d.State, Picture: pictureOf(d), image: d.PNG,
 	}
 	if more := len(answer.Findings) - glasses.MaxFindings; more > 0 {
@@ -198,6 +207,10 @@ func displayOf(id string, d session.Display) displayAnswer {
 		}
 	}
 	for _, g := range d.Shown.Graphics {
+		if g.Type == glasses.NodeImage {
+			answer.Images = append(answer.Images, displayImage{g.ID, g.Path, g.Name, g.Visible})
+			continue
+		}
 		one := displayGraphic{Type: g.Type, ID: g.ID, Path: g.Path, Name: g.Name, Visible: g.Visible}
 		if g.Type == glasses.NodeProgress {
 			one.Value = &g.Value

@@ -186,6 +186,10 @@ func TestInject_RefusesInvalidArguments(t *testing.T) {
 			`steps[1].input.kind: it is "lick"; expected a string, one of tap`},
 		{"expectDisplay", `{"text":"Hello"}`, problem.CodeInvalidRequest, "text"},
 		{"waitForEvent", `{"chip":"salsa"}`, problem.CodeInvalidRequest, "chip"},
+		{"waitForEvent", `{"type":"display.show","kind":"event"}`, problem.CodeInvalidRequest,
+			"no entry of the event log can match: display.show has kind request"},
+		{"runSteps", `{"steps":[{"expect":{"type":"input","sender":"app","absent":true}}]}`, problem.CodeInvalidRequest,
+			"steps[0].expect: no entry of the event log can match: input has kind event and sender glasses"},
 		{"waitForEvent", `{"payload":7}`, problem.CodeInvalidRequest, "payload"},
 		{"getCapabilityGuide", `{"capability":"smell"}`, problem.CodeInvalidRequest, "capability"},
 		{"getCapabilityGuide", `{"capability":"display","deviceModel":"monocle"}`, problem.CodeInvalidRequest, "deviceModel"},
@@ -250,7 +254,7 @@ func TestWaitForEvent(t *testing.T) {
 		{`{}`, "found"},
 		{`{"payload":{"target":"done"}}`, "found"}, {`{"payload":{"at":[1,{"a":2}]}}`, "found"},
 		{`{"payload":{"target":"other"}}`, "timeout"}, {`{"payload":{"at":[1]}}`, "timeout"},
-		{`{"type":"input","kind":"request"}`, "timeout"},
+		{`{"type":"input","sender":"service"}`, "timeout"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld().locally()

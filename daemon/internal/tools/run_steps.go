@@ -154,6 +154,12 @@ func stepsAnswer(id string, r scenario.StepsReport) runStepsAnswer {
 		}
 	}
 	answer.Summary = stepsWords(r) + " " + shown.Summary
+	for _, p := range r.Pictures {
+		if p.Error != "" {
+			answer.Summary += fmt.Sprintf(" The picture %q was %s.", p.Name, p.Error)
+			break
+		}
+	}
 	return answer
 }
 

@@ -177,6 +177,9 @@ func filterOf(args waitForEventArgs) (rowFilter, error) {
 		}
 		f.words += fmt.Sprintf(" %s %s", w.name, clip(w.v))
 	}
+	if why := glasses.NeverMatches(args.Type, args.Kind, args.Chip, args.Sender); why != "" {
+		return f, invalid("no entry of the event log can match: "+why, "Leave out all filters but type.")
+	}
 	if len(args.Payload) > 0 && string(args.Payload) != "null" {
 		if json.Unmarshal(args.Payload, &f.payload) != nil || args.Payload[0] != '{' {
 			return f, invalid("payload must be an object", `Pass the fields that the row's payload must have, e.g. `+
