@@ -112,6 +112,7 @@ const (
 	CodeCapReached             = "cap_reached"
 	CodeAttestationRequired    = "attestation_required"
 	CodeAttestationFailed      = "attestation_failed"
+	CodeProjectKeyRequired     = "project_key_required"
 	CodeOwnKeyMissing          = "own_key_missing"
 	CodeOwnKeyRefused          = "own_key_refused"
 	CodeProviderBusy           = "provider_busy"
@@ -256,7 +257,8 @@ var table = []Info{
 	{Doc: docGateway, Status: 402, Codes: codes{CodeNoCredit, CodeCapReached}},
 	{Doc: docGateway, Status: 403, Codes: codes{CodeCreditLocked, CodeOwnKeyMissing, CodeOwnKeyRefused}},
 	{Doc: docMemory, Status: 403, Codes: codes{CodeMemoryOff}},
-	{Doc: docAttestation, Status: 403, Codes: codes{CodeAttestationRequired, CodeAttestationFailed}},
+	{Doc: docAttestation, Status: 403, Codes: codes{CodeAttestationRequired, CodeAttestationFailed,
+		CodeProjectKeyRequired}},
 	{Doc: docGateway, Status: 404, Codes: codes{CodeModelNotFound}},
 	{Doc: docGateway, Status: 413, Codes: codes{CodeBodyTooLarge}},
 	{Doc: docGateway, Status: 415, Codes: codes{CodeUnsupportedMediaType}},

@@ -46,12 +46,15 @@ type GatewayCredit struct {
 	TopUp            *string `json:"topUp" check:"page"`
 }
 
-// GatewayCaps contains the spending caps of the project and its account. Null means no cap.
+// GatewayCaps contains the spending caps of the project and its account. ProjectKeysDay is the daily allowance of calls
+// with a project key alone, without the attestation of an install. Null means no limit.
 type GatewayCaps struct {
 	Day          *GatewayCap `json:"day"`
 	Month        *GatewayCap `json:"month"`
 	AccountDay   *GatewayCap `json:"accountDay"`
 	AccountMonth *GatewayCap `json:"accountMonth"`
+
+	ProjectKeysDay *GatewayCap `json:"projectKeysDay"`
 }
 
 // GatewayCap is a cap and its usage in the current day or month. Calls in flight count with their reserved amount.

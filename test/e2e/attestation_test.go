@@ -89,7 +89,7 @@ func TestAttestation_OfAnAppInKotlin(t *testing.T) {
 	shows := func(when, want string) {
 		t.Helper()
 		steps, err := json.Marshal([]any{map[string]any{"transcript": map[string]any{"text": "Hello"}},
-			map[string]any{"expectDisplay": map[string]any{"text": []string{want}}}})
+			map[string]any{"expectDisplay": map[string]any{"text": []string{want}, "contains": true}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,6 +48,7 @@ var accountPages = []struct{ name, path string }{
 	{"analytics", "/account/projects/{app}/analytics"},
 	{"connection-page", "/account/projects/{app}/connection-page"},
 	{"gateway", "/account/projects/{app}/gateway"},
+	{"play-keys-remove", "/account/projects/{app}/gateway/attestation/keys/remove"},
 	{"credit", "/account/credit"},
 	{"mcp-access-all", "/account/mcp-access/all?level=off"},
 	{"audit-filtered", "/account/audit?kind=changes&who=agent"},
@@ -109,6 +110,8 @@ func TestPages(t *testing.T) {
 	}
 	sendAnalytics(t, b, w)
 	callModels(t, b, keptKey(t, w), database)
+	addInstalls(t, database)
+	addMemories(t, database)
 	for _, p := range accountPages {
 		checkPage(t, browser, axe, p.name, b.url+strings.ReplaceAll(p.path, "{app}", app), maxPage)
 	}
@@ -194,6 +197,37 @@ func callModels(t *testing.T, b *remoteBackend, key, database string) {
 		(SELECT MAX(spent) * 10 / 9 FROM credit_spending) WHERE app_id = '`+app+`'`)
 	ask("/v1/chat/completions", llmtest.Good, http.StatusPaymentRequired)
 	b.admin("credit", "ada@example.org", "--add", "25.00", "--reference", "INV-2041", "--note", "first order")
+}
+
+// addInstalls adds 25 installs, of every platform and state, and refusals to the project.
+func addInstalls(t *testing.T, database string) {
+	t.Helper()
+	now := time.Now().UnixMilli()
+	execDatabase(t, database, `WITH RECURSIVE n (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM n WHERE value < 24)
+		INSERT INTO attest_installs (id, account_id, app_id, platform, key_hash, public_key, app,
+			counter, environment, project_key, created_at, attested_at, expires_at, revoked_at)
+		SELECT printf('%08x-1b2c-4d3e-8f40-5a6b7c8d9e0f', 16777216 * (value % 3 + 1) + value), account_id, app_id,
+			CASE value % 3 WHEN 0 THEN 'apple' WHEN 1 THEN 'google' ELSE 'development' END, value, '',
+			CASE value % 3 WHEN 0 THEN 'ABCDE12345.com.example.a.bundle.with.a.long.name' WHEN 1 THEN 'com.example.app'
+				ELSE '' END,
+			0, CASE value % 3 WHEN 2 THEN 'development' ELSE 'production' END,
+			(SELECT MIN(id) FROM project_keys k WHERE k.app_id = p.app_id AND k.revoked_at IS NULL), $2,
+			$2 - 600000 * value, $2 + 3600000 - 600000 * value, CASE value % 5 WHEN 4 THEN $2 END
+		FROM projects p, n WHERE app_id = $1`, app, now)
+	execDatabase(t, database, `INSERT INTO attest_refusals (account_id, app_id, day, platform, reason, count, last_at)
+		SELECT account_id, app_id, $2, 'google', 'unrecognized_app', 1234, $3 FROM projects WHERE app_id = $1
+		UNION ALL SELECT account_id, app_id, $2, 'apple', 'unknown_challenge', 3, $3 FROM projects WHERE app_id = $1`,
+		app, time.Now().UTC().Format(time.DateOnly), now)
+}
+
+// addMemories adds what the project's app remembers about two users.
+func addMemories(t *testing.T, database string) {
+	t.Helper()
+	now := time.Now().UnixMilli()
+	execDatabase(t, database, `INSERT INTO memories (account_id, app_id, user_hash, sealed_for, sealed, wrapped, key_id,
+			generation, created_at, updated_at, used_at, expires_at)
+		SELECT account_id, app_id, hash, app_id, 'x', 'x', '', 0, $2, $2, $2, $2 + 2592000000
+		FROM projects, (SELECT '4f1c0d9be2a7' AS hash UNION ALL SELECT '90ab12cd34ef') WHERE app_id = $1`, app, now)
 }
 
 func axeSource(t *testing.T) string {

@@ -108,7 +108,8 @@ func sumsOf(s usage.Sums) backendapi.GatewaySums {
 func capsOf(list []usage.Cap) (out backendapi.GatewayCaps) {
 	places := map[[2]string]**backendapi.GatewayCap{
 		{credit.OfProject, credit.CapDay}: &out.Day, {credit.OfProject, credit.CapMonth}: &out.Month,
-		{credit.OfAccount, credit.CapDay}: &out.AccountDay, {credit.OfAccount, credit.CapMonth}: &out.AccountMonth,
+		{credit.OfProject, credit.CapKeys}: &out.ProjectKeysDay,
+		{credit.OfAccount, credit.CapDay}:  &out.AccountDay, {credit.OfAccount, credit.CapMonth}: &out.AccountMonth,
 	}
 	for _, c := range list {
 		*places[[2]string{c.Of, c.Period}] = &backendapi.GatewayCap{LimitMicroUSD: int64(c.Limit),

@@ -78,12 +78,12 @@ func (a *App) compose(o Options) error {
 		return err
 	}
 	a.links, a.accounts, a.gateway = f.links, f.accounts, f.gateway
-	a.serving = append(a.serving, f.links, a.hub, f.sessions, f.audit, f.analytics, f.telemetry, f.memory)
+	a.serving = append(a.serving, f.links, a.hub, f.sessions, f.audit, f.analytics, f.telemetry, f.memory, f.installs)
 	mux := http.NewServeMux()
 	routes := a.newAPI(f, o)
 	routes.Mount(mux)
 	mux.HandleFunc("GET /api/sessions/{id}/app", a.hub.ServeApp)
-	models := newModelAPI(f, o)
+	models := a.newModelAPI(f, o)
 	models.Mount(mux)
 	pages, err := a.newPages(f, o)
 	if err != nil {
@@ -149,7 +149,8 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 	if f.credentials, err = a.newCredentials(o, hash); err != nil {
 		return nil, err
 	}
-	f.installs = &attest.Service{Store: attest.NewStore(a.db), Hasher: hash, Credentials: f.credentials, Now: time.Now}
+	f.installs = &attest.Service{Store: attest.NewStore(a.db), Hasher: hash, Credentials: f.credentials, Now: time.Now,
+		Log: o.Log}
 	f.memory = &memory.Service{Store: memory.NewStore(a.db), Hasher: hash, Sealer: f.credentials, Now: time.Now,
 		Log: o.Log}
 	if err := a.newGateway(f, o); err != nil {

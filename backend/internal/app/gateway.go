@@ -89,9 +89,9 @@ func (f *features) hasModels(ctx context.Context, account, project string) (bool
 	return f.gateway.HasModels(ctx, gateway.Caller{Account: account, Project: project})
 }
 
-func newModelAPI(f *features, o Options) *modelapi.API {
+func (a *App) newModelAPI(f *features, o Options) *modelapi.API {
 	return modelapi.New(modelapi.Options{Keys: f.projects, Sessions: f.assistants, Gateway: f.gateway,
-		Installs: f.installs, Log: o.Log})
+		Installs: f.installs, ClientIP: a.addresses.ip, Log: o.Log})
 }
 
 // callerKeys looks up the keys that authenticate model calls: project keys, and the tokens of open sessions and of

@@ -29,6 +29,11 @@ func TestGateway_AttestedInstallsAreNotLimitedByTheAllowance(t *testing.T) {
 		if e["limit"] != 3000.0 || e["used"].(float64) < 1000 || !strings.Contains(e["message"].(string), "/v1/attest") {
 			t.Errorf("after %d calls: got %v, want the allowance and how to attest", spent, e)
 		}
+		keys := w.usage("").Caps.ProjectKeysDay
+		if keys == nil || keys.LimitMicroUSD != 3000 || keys.SpentMicroUSD < 1000 || keys.ReservedMicroUSD != 0 ||
+			!strings.HasSuffix(keys.ResetsAt, "T00:00:00.000Z") {
+			t.Errorf("the usage report has %+v, want the allowance and what was spent of it", keys)
+		}
 		key := w.key
 		w.key = w.attestDevelopment()
 		if !strings.HasPrefix(w.key, credential.Attested) {
@@ -40,13 +45,14 @@ func TestGateway_AttestedInstallsAreNotLimitedByTheAllowance(t *testing.T) {
 		w.exec("UPDATE gateway_settings SET day_cap = 0")
 		w.refused(chat, chatBody("good", ""), http.StatusPaymentRequired, "cap_reached", "insufficient_quota", "")
 		w.exec("UPDATE gateway_settings SET day_cap = NULL")
-		w.denied("/v1/attest/challenge", "{}", http.StatusUnauthorized, "invalid_key")
+		w.denied("/v1/attest/challenge", "{}", http.StatusForbidden, "project_key_required")
 
 		res := w.begin(t.Context(), chatBody(llmtest.WaitsInside, `,"stream":true`))
 		defer res.Body.Close()
 		w.exec("UPDATE attest_installs SET revoked_at = 1")
 		text, err := io.ReadAll(res.Body)
-		if err == nil || !strings.Contains(string(text), `"code":"invalid_key"`) {
+		if err == nil || !strings.Contains(string(text), "the install was revoked") ||
+			!strings.Contains(string(text), `"code":"invalid_key"`) {
 			t.Errorf("got error %v after %q, want invalid_key because the install was revoked", err, text)
 		}
 		w.denied(chat, chatBody("good", ""), http.StatusUnauthorized, "invalid_key")

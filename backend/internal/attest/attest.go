@@ -27,8 +27,11 @@ const (
 	// RefusalsKept is how long refusals are counted.
 	RefusalsKept = 30 * 24 * time.Hour
 
+	sweepEvery = time.Hour
 	maxTokens  = 4  // valid tokens of one install; the oldest end first
-	maxEntries = 20 // entries of each list of the settings
+	maxEntries = 20 // entries of each list of the settings but packages
+	// maxPackages is 1 because the keys of Play Integrity belong to one app in the Play Console.
+	maxPackages = 1
 )
 
 // Platforms of installs. A development install is signed with the project's test key.
@@ -50,7 +53,7 @@ type State string
 // The states of an install.
 const (
 	Attested State = "attested" // it has a valid token
-	Expired  State = "expired"  // its tokens have expired; it may attest again
+	Expired  State = "expired"  // its tokens have expired or were ended; it may attest again
 	Revoked  State = "revoked"  // the project's owner revoked it; it stays so until it is deleted
 )
 
@@ -63,8 +66,10 @@ func (e *Refused) Error() string { return "attestation refused: " + e.Reason }
 const (
 	// ReasonChallenge is for a challenge that is unknown, used, expired, or of another project.
 	ReasonChallenge = "unknown_challenge"
-	// ReasonNotConfigured is for a platform that the project's settings do not have.
+	// ReasonNotConfigured is for a platform that the project's settings do not have, or no longer have.
 	ReasonNotConfigured = "not_configured"
+	// ReasonUnreadableKeys is for keys of Play Integrity that are stored and cannot be decrypted.
+	ReasonUnreadableKeys = "unreadable_keys"
 	// ReasonUnknownInstall is for an assertion of a key that was not attested before.
 	ReasonUnknownInstall = "unknown_install"
 	// ReasonKnownKey is for the attestation of a key that was attested before. Such a key makes assertions.
@@ -97,7 +102,7 @@ func (e *InvalidError) Error() string { return e.Field + ": " + e.Message }
 type Settings struct {
 	AppleApps        []string // <team ID>.<bundle ID>
 	AppleDevelopment bool     // accept keys of Apple's development environment instead of those of production
-	Packages         []string // package names of Android apps
+	Packages         []string // package name of the Android app; more only in settings of an earlier version
 	Certificates     []string // SHA-256 of the certificates that sign them, as 64 hexadecimal digits
 	TestKey          string   // public key on P-256 (PEM) of development installs, or ""
 	Version          int64    // counts the changes, from 0
@@ -128,16 +133,21 @@ func (s Settings) check() (Settings, error) {
 	for _, list := range []struct {
 		field   string
 		entries []string
+		most    int
 		form    *regexp.Regexp
 		rule    string
 	}{
-		{FieldApple, s.AppleApps, appleForm, "enter the team ID of 10 characters, a full stop and the bundle ID, such as " +
-			"ABCDE12345.com.example.app"},
-		{FieldPackages, s.Packages, packageForm, "enter package names such as com.example.app"},
-		{FieldCertificates, s.Certificates, digestForm, "enter SHA-256 fingerprints of 64 hexadecimal digits"},
+		{FieldApple, s.AppleApps, maxEntries, appleForm, "enter the team ID of 10 characters, a full stop and the bundle " +
+			"ID, such as ABCDE12345.com.example.app"},
+		{FieldPackages, s.Packages, maxPackages, packageForm, "enter a package name such as com.example.app"},
+		{FieldCertificates, s.Certificates, maxEntries, digestForm, "enter SHA-256 fingerprints of 64 hexadecimal digits"},
 	} {
-		if len(list.entries) > maxEntries {
-			return s, &InvalidError{list.field, fmt.Sprintf("enter at most %d lines", maxEntries)}
+		switch {
+		case len(list.entries) > list.most && list.field == FieldPackages:
+			return s, &InvalidError{list.field, "enter one package: Google's keys belong to one app, so that another app " +
+				"needs a project of its own"}
+		case len(list.entries) > list.most:
+			return s, &InvalidError{list.field, fmt.Sprintf("enter at most %d lines", list.most)}
 		}
 		for _, entry := range list.entries {
 			if len(entry) > 200 || !list.form.MatchString(entry) {
@@ -175,6 +185,9 @@ type Install struct {
 	ID, Platform, App, Environment   string
 	CreatedAt, AttestedAt, ExpiresAt time.Time
 	RevokedAt                        time.Time // zero unless revoked
+	// Ended is set if the project key that the install attested with is revoked, or the settings that it attested with
+	// were removed. Its tokens are then not accepted.
+	Ended bool
 }
 
 // State returns the install's state.
@@ -182,7 +195,7 @@ func (i Install) State(now time.Time) State {
 	switch {
 	case !i.RevokedAt.IsZero():
 		return Revoked
-	case i.ExpiresAt.After(now):
+	case i.ExpiresAt.After(now) && !i.Ended:
 		return Attested
 	}
 	return Expired
@@ -199,9 +212,12 @@ type Refusal struct {
 type Overview struct {
 	Settings Settings
 	PlayKeys bool // the keys of Play Integrity are stored
-	Counts   map[State]int64
-	Latest   []Install // newest attestation first, at most Listed
-	Refusals []Refusal // of the last 30 days, most frequent first
+	// Unreadable is set if they cannot be decrypted, because this backend does not have the key that encrypted them.
+	Unreadable bool
+	Counts     map[State]int64
+	Latest     []Install // newest attestation first, at most Listed
+	Next       string    // position of the installs after Latest, or "" if there are none
+	Refusals   []Refusal // of the last 30 days, most frequent first
 }
 
 // Listed is the maximum number of installs in an Overview.

@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"encoding/pem"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -58,12 +59,9 @@ func eachEngine(t *testing.T, f func(w *world)) {
 		err := account.NewStore(store).InsertAccount(t.Context(), account.Account{ID: "ada", Email: "ada@example.org",
 			PasswordHash: "x", Active: true, PrivacyAccepted: w.now, CreatedAt: w.now})
 		w.must(err)
-		keys, err := credentials.ParseKeys(hex.EncodeToString(make([]byte, 32)))
-		w.must(err)
 		w.projects = &projects.Service{Store: projects.NewStore(store), Hasher: hash, Now: clock}
 		w.Service = &attest.Service{Store: attest.NewStore(store), Hasher: hash, Now: clock, AppleRoot: w.apple.Root,
-			Credentials: credentials.New(credentials.Options{Store: credentials.NewStore(store), Hasher: hash, Keys: keys,
-				Now: clock})}
+			Credentials: w.credentials(hex.EncodeToString(make([]byte, 32)))}
 		w.who = w.key(project)
 		w.testKey, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		w.must(err)
@@ -76,6 +74,15 @@ func eachEngine(t *testing.T, f func(w *world)) {
 		w.must(w.SetPlayKeys(t.Context(), "ada", project, decryption, verification, audit.Person()))
 		f(w)
 	})
+}
+
+// credentials returns a service that encrypts with a key in hexadecimal digits.
+func (w *world) credentials(key string) *credentials.Service {
+	w.t.Helper()
+	keys, err := credentials.ParseKeys(key)
+	w.must(err)
+	return credentials.New(credentials.Options{Store: credentials.NewStore(w.db), Keys: keys,
+		Hasher: secret.NewHasher([]byte("a key of thirty-two bytes or more")), Now: func() time.Time { return w.now }})
 }
 
 func (w *world) must(err error) {
@@ -243,6 +250,11 @@ func TestTokens_EndWithInstallKeyAndProject(t *testing.T) {
 		w.must(w.projects.RevokeKey(t.Context(), "ada", project, w.who.KeyID, audit.Person()))
 		w.opens(token, attest.ErrBadToken)
 		live(0)
+		o, err := w.Overview(t.Context(), "ada", project, "")
+		if err != nil || o.Counts[attest.Attested] != 0 || o.Counts[attest.Expired] != 2 ||
+			o.Latest[0].State(w.now) == attest.Attested {
+			t.Errorf("got %+v (error %v), want no attested install, because the key is revoked", o, err)
+		}
 
 		w.who = w.key(project)
 		token, err = w.attest(w.device(), w.challenge())
@@ -269,6 +281,121 @@ func TestMerge_MovesInstalls(t *testing.T) {
 		_, err = w.assert(d, w.challenge())
 		w.must(err)
 	})
+}
+
+// An install that both projects have remains revoked if its owner revoked it in one of them.
+func TestMerge_KeepsRevocations(t *testing.T) {
+	eachEngine(t, func(w *world) {
+		for _, revokedIn := range []string{project, other} {
+			d := w.device()
+			installs := map[string]attest.Token{}
+			for _, name := range []string{project, other} {
+				w.who = w.key(name)
+				settings, err := w.Store.Settings(t.Context(), "ada", name)
+				w.must(err)
+				settings.AppleApps = []string{app}
+				w.must(w.Set(t.Context(), "ada", name, settings, audit.Person()))
+				token, err := w.attest(d, w.challenge())
+				w.must(err)
+				installs[name] = token
+			}
+			w.must(w.Revoke(t.Context(), "ada", revokedIn, installs[revokedIn].Install, audit.Person()))
+			w.must(w.projects.Merge(t.Context(), "ada", project, other, audit.Person()))
+			for _, token := range installs {
+				w.opens(token, attest.ErrBadToken)
+			}
+			_, err := w.assert(d, w.challenge())
+			w.refused("an install revoked in "+revokedIn, err, attest.ReasonRevoked)
+			w.must(w.projects.Delete(t.Context(), "ada", other, audit.Person()))
+		}
+	})
+}
+
+// What the owner removes from the settings ends the tokens that were obtained with it, and the calls of their installs.
+func TestSettings_RemovalsEndTokens(t *testing.T) {
+	eachEngine(t, func(w *world) {
+		const install = "a-random-install-of-an-app"
+		set := func(change func(s *attest.Settings)) {
+			t.Helper()
+			s, err := w.Store.Settings(t.Context(), "ada", project)
+			w.must(err)
+			change(&s)
+			w.must(w.Set(t.Context(), "ada", project, s, audit.Person()))
+		}
+		var all []attest.Token
+		live := func(want ...bool) {
+			t.Helper()
+			for i, token := range all {
+				_, err := w.Open(t.Context(), token.Text)
+				ids, listErr := w.Store.LiveInstalls(t.Context(), []string{token.Install})
+				if w.must(listErr); (err == nil) != want[i] || (len(ids) == 1) != want[i] {
+					t.Errorf("token %d: error %v, %d live installs, want it accepted: %v", i, err, len(ids), want[i])
+				}
+			}
+		}
+		device := w.device()
+		renew := func() {
+			t.Helper()
+			apple := w.assert
+			if all == nil {
+				apple = w.attest
+			}
+			token, err := apple(device, w.challenge())
+			w.must(err)
+			all = []attest.Token{token}
+			token, err = w.play(w.challenge(), install, func(*attesttest.Verdict) {})
+			w.must(err)
+			all = append(all, token)
+			challenge := w.challenge()
+			token, err = w.Development(t.Context(), w.who, challenge, install, w.sign(challenge+"\n"+install))
+			w.must(err)
+			all = append(all, token)
+		}
+		renew()
+		set(func(s *attest.Settings) {
+			s.AppleApps = append(s.AppleApps, app+".b")
+			s.Certificates = append(s.Certificates, strings.Repeat("ab", 32))
+		})
+		live(true, true, true)
+		set(func(s *attest.Settings) { s.AppleApps = []string{app} })
+		live(true, true, true)
+		set(func(s *attest.Settings) { s.AppleApps = []string{app + ".b"} })
+		live(false, true, true)
+		old := all[0]
+		set(func(s *attest.Settings) { s.AppleApps = []string{app} })
+		renew()
+		w.opens(old, attest.ErrBadToken)
+		live(true, true, true)
+		set(func(s *attest.Settings) { s.AppleDevelopment = true })
+		live(false, true, true)
+		set(func(s *attest.Settings) { s.AppleDevelopment = false })
+		renew()
+		set(func(s *attest.Settings) { s.Packages = []string{"com.example.b"} })
+		live(true, false, true)
+		set(func(s *attest.Settings) { s.Packages = []string{pkg} })
+		renew()
+		set(func(s *attest.Settings) { s.Certificates = s.Certificates[:1] })
+		live(true, false, true)
+		renew()
+		stale, err := w.Store.Settings(t.Context(), "ada", project)
+		w.must(err)
+		set(func(s *attest.Settings) { s.TestKey = "" })
+		live(true, true, false)
+		o, err := w.Overview(t.Context(), "ada", project, "")
+		if err != nil || o.Counts[attest.Attested] != 2 || o.Counts[attest.Expired] != 1 {
+			t.Errorf("got %+v (error %v), want an install whose token has ended", o, err)
+		}
+		_, err = w.Issue(t.Context(), w.who, stale)
+		w.refused("an attestation that was verified before the change", err, attest.ReasonNotConfigured)
+	})
+}
+
+func (w *world) sign(text string) []byte {
+	w.t.Helper()
+	digest := sha256.Sum256([]byte(text))
+	signature, err := ecdsa.SignASN1(rand.Reader, w.testKey, digest[:])
+	w.must(err)
+	return signature
 }
 
 func (w *world) play(challenge, install string, change func(*attesttest.Verdict)) (attest.Token, error) {
@@ -300,7 +427,23 @@ func TestGoogle_BindsTokenToInstall(t *testing.T) {
 		w.must(w.Revoke(t.Context(), "ada", project, token.Install, audit.Person()))
 		_, err = w.play(w.challenge(), install, same)
 		w.refused("a revoked install", err, attest.ReasonRevoked)
-		w.must(w.Credentials.RemovePlayKeys(t.Context(), "ada", project, audit.Person()))
+		token, err = w.play(w.challenge(), install+"-2", same)
+		w.must(err)
+		keys := w.Credentials
+		w.Credentials = w.credentials(strings.Repeat("ab", 32)) // the operator has lost the key
+		_, err = w.play(w.challenge(), install, same)
+		w.refused("with keys that cannot be read", err, attest.ReasonUnreadableKeys)
+		if o, err := w.Overview(t.Context(), "ada", project, ""); err != nil || !o.PlayKeys || !o.Unreadable {
+			t.Errorf("got %+v (error %v), want keys that cannot be read", o, err)
+		}
+		w.Credentials = keys
+		w.opens(token, nil)
+		settings, err := w.Store.Settings(t.Context(), "ada", project)
+		w.must(err)
+		w.must(w.RemovePlayKeys(t.Context(), "ada", project, audit.Person()))
+		w.opens(token, attest.ErrBadToken)
+		_, err = w.Issue(t.Context(), w.who, settings)
+		w.refused("an attestation that was verified before the removal", err, attest.ReasonNotConfigured)
 		_, err = w.play(w.challenge(), install, same)
 		w.refused("without keys", err, attest.ReasonNotConfigured)
 	})
@@ -315,12 +458,7 @@ func nonce(challenge, project string) string {
 func TestDevelopment_NeedsTestKey(t *testing.T) {
 	eachEngine(t, func(w *world) {
 		const install = "a-simulator-in-continuous-integration"
-		sign := func(text string) []byte {
-			digest := sha256.Sum256([]byte(text))
-			signature, err := ecdsa.SignASN1(rand.Reader, w.testKey, digest[:])
-			w.must(err)
-			return signature
-		}
+		sign := w.sign
 		challenge := w.challenge()
 		token, err := w.Development(t.Context(), w.who, challenge, install, sign(challenge+"\n"+install))
 		w.must(err)
@@ -329,7 +467,7 @@ func TestDevelopment_NeedsTestKey(t *testing.T) {
 		_, err = w.Development(t.Context(), w.who, challenge, install+"2", sign(challenge+"\n"+install))
 		w.refused("another install", err, attest.ReasonSignature)
 
-		o, err := w.Overview(t.Context(), "ada", project)
+		o, err := w.Overview(t.Context(), "ada", project, "")
 		if err != nil || o.Counts[attest.Attested] != 1 || !o.PlayKeys || len(o.Latest) != 1 ||
 			o.Latest[0].Environment != attest.Development || o.Latest[0].Platform != attest.PlatformDevelopment ||
 			o.Latest[0].State(w.now) != attest.Attested || len(o.Refusals) != 1 || o.Refusals[0].Count != 1 ||
@@ -337,7 +475,7 @@ func TestDevelopment_NeedsTestKey(t *testing.T) {
 			t.Errorf("got overview %+v (error %v), want a development install and a refusal", o, err)
 		}
 		w.now = w.now.Add(attest.TokenLife)
-		if o, err = w.Overview(t.Context(), "ada", project); err != nil || o.Counts[attest.Expired] != 1 ||
+		if o, err = w.Overview(t.Context(), "ada", project, ""); err != nil || o.Counts[attest.Expired] != 1 ||
 			o.Latest[0].State(w.now) != attest.Expired {
 			t.Errorf("an hour later: got %+v (error %v), want an expired install", o, err)
 		}
@@ -356,7 +494,7 @@ func TestSettings_AreCheckedAndVersioned(t *testing.T) {
 		w.must(err)
 		for field, s := range map[string]attest.Settings{
 			attest.FieldApple:        {AppleApps: []string{"com.example.app"}, Version: was.Version},
-			attest.FieldPackages:     {Packages: []string{"app"}, Version: was.Version},
+			attest.FieldPackages:     {Packages: []string{"com.example.a", "com.example.b"}, Version: was.Version},
 			attest.FieldCertificates: {Certificates: []string{"abc"}, Version: was.Version},
 			attest.FieldTestKey:      {TestKey: "abc", Version: was.Version},
 		} {

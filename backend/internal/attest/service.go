@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/service-dev/service/backend/internal/attest/google"
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/backend/internal/periodic"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/internal/credential"
@@ -33,6 +35,18 @@ type Service struct {
 	Now         func() time.Time
 	// AppleRoot replaces Apple's root certificate in tests. It is nil otherwise.
 	AppleRoot *x509.Certificate
+	Log       *slog.Logger // nil discards logs
+}
+
+// Serve deletes what is no longer kept, until ctx ends.
+func (s *Service) Serve(ctx context.Context) error {
+	return periodic.Run(ctx, sweepEvery, s.Log, "sweep attestations", s.Sweep)
+}
+
+// Sweep deletes installs, counts of refusals and challenges that are no longer kept.
+func (s *Service) Sweep(ctx context.Context) error {
+	now := s.now()
+	return s.Store.SweepAttestations(ctx, now.Add(-InstallsKept), now.Add(-RefusalsKept), now)
 }
 
 // Challenge is what an install has to prove its genuineness for, once and within ChallengeLife.
@@ -198,10 +212,12 @@ func (s *Service) Google(
 			return Token{}, &Refused{ReasonMalformed}
 		}
 		text, err := s.Credentials.PlayKeys(ctx, who.AccountID, who.Project)
-		if errors.Is(err, credentials.ErrNotSet) || len(a.settings.Packages) == 0 {
+		switch {
+		case errors.Is(err, credentials.ErrNotSet) || len(a.settings.Packages) == 0:
 			return Token{}, &Refused{ReasonNotConfigured}
-		}
-		if err != nil {
+		case errors.Is(err, credentials.ErrUnreadable):
+			return Token{}, &Refused{ReasonUnreadableKeys}
+		case err != nil:
 			return Token{}, fmt.Errorf("read keys of Play Integrity: %w", err)
 		}
 		decryption, verification, _ := strings.Cut(text, "\n")
@@ -259,7 +275,7 @@ func (s *Service) issue(
 	if i.id == "" {
 		i.id = uuid.NewString()
 	}
-	i.who, i.platform, i.now, i.expires = a.who, a.platform, a.now, t.ExpiresAt
+	i.who, i.platform, i.now, i.expires, i.settings = a.who, a.platform, a.now, t.ExpiresAt, a.settings.Version
 	i.tokenHash = s.Hasher.Hash(tokenKind, t.Text)
 	id, err := write(ctx, i)
 	if err != nil {
@@ -277,8 +293,9 @@ func (s *Service) Open(ctx context.Context, token string) (Caller, error) {
 	return s.Store.CallerByToken(ctx, s.Hasher.Hash(tokenKind, token), s.now())
 }
 
-// Overview returns a project's settings, installs and refusals.
-func (s *Service) Overview(ctx context.Context, account, project string) (o Overview, err error) {
+// Overview returns a project's settings, refusals, and the installs after a position, which is "" or the Next of
+// another Overview. An invalid position is ignored.
+func (s *Service) Overview(ctx context.Context, account, project, after string) (o Overview, err error) {
 	now := s.now()
 	if o.Settings, err = s.Store.Settings(ctx, account, project); err != nil {
 		return Overview{}, fmt.Errorf("read attestation settings: %w", err)
@@ -286,22 +303,28 @@ func (s *Service) Overview(ctx context.Context, account, project string) (o Over
 	if o.Counts, err = s.Store.Counts(ctx, account, project, now); err != nil {
 		return Overview{}, fmt.Errorf("count installs: %w", err)
 	}
-	if o.Latest, err = s.Store.Latest(ctx, account, project, Listed); err != nil {
+	if o.Latest, err = s.Store.Latest(ctx, account, project, parsePosition(after), Listed+1); err != nil {
 		return Overview{}, fmt.Errorf("list installs: %w", err)
+	}
+	if len(o.Latest) > Listed {
+		o.Latest = o.Latest[:Listed]
+		o.Next = positionOf(o.Latest[Listed-1]).String()
 	}
 	if o.Refusals, err = s.Store.Refusals(ctx, account, project, now.Add(-RefusalsKept)); err != nil {
 		return Overview{}, fmt.Errorf("list refused attestations: %w", err)
 	}
 	_, err = s.Credentials.PlayKeys(ctx, account, project)
-	o.PlayKeys = err == nil
-	if errors.Is(err, credentials.ErrNotSet) || errors.Is(err, credentials.ErrNotConfigured) {
+	o.Unreadable = errors.Is(err, credentials.ErrUnreadable)
+	o.PlayKeys = err == nil || o.Unreadable
+	if o.Unreadable || errors.Is(err, credentials.ErrNotSet) {
 		err = nil
 	}
 	return o, err
 }
 
 // Set replaces version next.Version of a project's settings. It returns an *InvalidError, ErrConflict or
-// projects.ErrNotFound on failure. The caller must check that the project's ID is not an alias.
+// projects.ErrNotFound on failure. It ends the tokens of installs that attested with what next no longer has. The
+// caller must check that the project's ID is not an alias.
 func (s *Service) Set(ctx context.Context, account, project string, next Settings, by audit.Actor) error {
 	next, err := next.check()
 	if err != nil {
@@ -318,7 +341,30 @@ func (s *Service) Set(ctx context.Context, account, project string, next Setting
 	if what == "" {
 		return nil
 	}
-	return s.Store.SetSettings(ctx, next, audit.New(s.now(), account, by, "attestation.changed", project, what))
+	entry := audit.New(s.now(), account, by, "attestation.changed", project, what)
+	return s.Store.SetSettings(ctx, next, removals(was, next), entry)
+}
+
+// removals returns the installs whose attestation next no longer accepts. An install's row does not contain the
+// certificate of its app, so that a removed certificate ends all tokens of Android.
+func removals(was, next Settings) (all []removal) {
+	removed := func(from, to []string) []string {
+		return slices.DeleteFunc(slices.Clone(from), func(one string) bool { return slices.Contains(to, one) })
+	}
+	if was.TestKey != "" && was.TestKey != next.TestKey {
+		all = append(all, removal{PlatformDevelopment, nil})
+	}
+	if apps := removed(was.AppleApps, next.AppleApps); was.AppleDevelopment != next.AppleDevelopment {
+		all = append(all, removal{PlatformApple, nil})
+	} else if len(apps) > 0 {
+		all = append(all, removal{PlatformApple, apps})
+	}
+	if packages := removed(was.Packages, next.Packages); len(removed(was.Certificates, next.Certificates)) > 0 {
+		all = append(all, removal{PlatformGoogle, nil})
+	} else if len(packages) > 0 {
+		all = append(all, removal{PlatformGoogle, packages})
+	}
+	return all
 }
 
 // changes describes the difference between two settings, or returns "".
@@ -362,6 +408,15 @@ func (s *Service) SetPlayKeys(
 		return &InvalidError{FieldDecryption, err.Error()}
 	}
 	return s.Credentials.SetPlayKeys(ctx, account, project, decryption+"\n"+verification, by)
+}
+
+// RemovePlayKeys deletes the keys of Play Integrity and ends the tokens of the installs that attested with them. It
+// returns credentials.ErrNotSet if there are none.
+func (s *Service) RemovePlayKeys(ctx context.Context, account, project string, by audit.Actor) error {
+	if err := s.Credentials.RemovePlayKeys(ctx, account, project, by); err != nil {
+		return err
+	}
+	return s.Store.EndTokens(ctx, account, project, removal{PlatformGoogle, nil})
 }
 
 // Revoke ends the tokens of an install for good, and its running calls within a second. It returns ErrNoInstall for an

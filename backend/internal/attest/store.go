@@ -5,6 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +18,9 @@ import (
 
 // Store stores settings, challenges, installs and hashes of tokens. Every method is atomic.
 type Store struct{ *db.DB }
+
+// atOnce is the maximum number of installs whose IDs are in one statement.
+const atOnce = 500
 
 // NewStore returns a store in d.
 func NewStore(d *db.DB) *Store { return &Store{d} }
@@ -31,9 +37,9 @@ func (s *Store) Settings(ctx context.Context, account, project string) (Settings
 		WHERE account_id = $1 AND app_id = $2`, account, project)
 }
 
-// SetSettings replaces version v.Version of the settings of the entry's project. It returns ErrConflict or
-// projects.ErrNotFound.
-func (s *Store) SetSettings(ctx context.Context, v Settings, e audit.Entry) error {
+// SetSettings replaces version v.Version of the settings of the entry's project, and ends the tokens of installs. It
+// returns ErrConflict or projects.ErrNotFound.
+func (s *Store) SetSettings(ctx context.Context, v Settings, ended []removal, e audit.Entry) error {
 	return s.Write(ctx, func(tx *sql.Tx) error {
 		if err := projects.Lock(ctx, tx, projects.ErrNotFound, e.AccountID, e.Project); err != nil {
 			return err
@@ -50,7 +56,54 @@ func (s *Store) SetSettings(ctx context.Context, v Settings, e audit.Entry) erro
 		if err != nil {
 			return err
 		}
+		for _, one := range ended {
+			if err := one.endTokens(ctx, tx, e.AccountID, e.Project); err != nil {
+				return err
+			}
+		}
 		return audit.Insert(ctx, tx, e)
+	})
+}
+
+// removal selects the installs of a platform that attested for one of the apps, or all if apps is nil.
+type removal struct {
+	platform string
+	apps     []string
+}
+
+// endTokens deletes the tokens of the installs, and their project keys, so that their running calls end. Revocations
+// and the keys of Apple's installs remain.
+func (r removal) endTokens(ctx context.Context, tx *sql.Tx, account, project string) error {
+	which, args := ` WHERE account_id = $1 AND app_id = $2 AND platform = $3`, []any{account, project, r.platform}
+	if r.apps != nil {
+		which += ` AND app IN ` + db.Placeholders(len(r.apps), 4)
+		args = append(args, db.Args(r.apps)...)
+	}
+	ids, err := db.All(ctx, tx, db.Value[string], `UPDATE attest_installs SET project_key = ''`+which+` RETURNING id`,
+		args...)
+	if err != nil {
+		return fmt.Errorf("end tokens of installs: %w", err)
+	}
+	for part := range slices.Chunk(ids, atOnce) {
+		err := db.Exec(ctx, tx, "end tokens of installs", `DELETE FROM attest_tokens WHERE install_id IN `+
+			db.Placeholders(len(part), 1), db.Args(part)...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// EndTokens ends the tokens of installs of a project. It counts as a change to the settings, so that attestations in
+// progress are refused.
+func (s *Store) EndTokens(ctx context.Context, account, project string, which removal) error {
+	return s.Write(ctx, func(tx *sql.Tx) error {
+		err := db.Exec(ctx, tx, "count change of attestation settings", `UPDATE attest_settings SET version = version + 1
+			WHERE account_id = $1 AND app_id = $2`, account, project)
+		if err != nil {
+			return err
+		}
+		return which.endTokens(ctx, tx, account, project)
 	})
 }
 
@@ -87,6 +140,7 @@ type stored struct {
 	revoked                               bool
 	now, expires                          time.Time
 	tokenHash                             string
+	settings                              int64 // version of the settings that it was attested with
 }
 
 // insertInstall returns the statement for a new install, followed by what to do if it exists.
@@ -125,12 +179,15 @@ func (s *Store) CountInstall(ctx context.Context, i stored) (string, error) {
 	})
 }
 
-// attest writes an install and its token, and deletes the tokens and installs that are no longer kept. It refuses the
-// attestation if write returns no row.
+// attest writes an install and its token, and deletes the tokens that are no longer kept. It refuses the attestation if
+// write returns no row, or the settings have changed since they were read.
 func (s *Store) attest(
 	ctx context.Context, i stored, reason string, write func(tx *sql.Tx) (string, error),
 ) (id string, err error) {
 	err = s.Write(ctx, func(tx *sql.Tx) (err error) {
+		if err := s.lockSettings(ctx, tx, i); err != nil {
+			return err
+		}
 		id, err = write(tx)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
@@ -144,11 +201,25 @@ func (s *Store) attest(
 			db.Stmt(`DELETE FROM attest_tokens WHERE install_id = $1 AND (expires_at <= $2 OR hash IN
 				(SELECT hash FROM attest_tokens WHERE install_id = $1 AND hash <> $3
 					ORDER BY expires_at DESC, hash LIMIT $4 OFFSET $5))`, id, db.ToMS(i.now), i.tokenHash, 10*maxTokens,
-				maxTokens-1),
-			db.Stmt(`DELETE FROM attest_installs WHERE account_id = $1 AND app_id = $2 AND attested_at < $3`,
-				i.who.AccountID, i.who.Project, db.ToMS(i.now.Add(-InstallsKept))))
+				maxTokens-1))
 	})
 	return id, err
+}
+
+// lockSettings blocks changes to the settings until the transaction ends, so that a change ends every token that was
+// issued before. It locks the project first, as other transactions do. It returns *Refused if the settings have changed
+// since the install was verified.
+func (s *Store) lockSettings(ctx context.Context, tx *sql.Tx, i stored) error {
+	for _, query := range []string{
+		`SELECT 1 FROM projects p WHERE p.account_id = $1 AND p.app_id = $2 AND $3 >= 0` + s.ForKeyShare("p"),
+		`SELECT 1 FROM attest_settings x WHERE x.account_id = $1 AND x.app_id = $2 AND x.version = $3` + s.ForUpdate("x"),
+	} {
+		known, err := db.Exists(ctx, tx, query, i.who.AccountID, i.who.Project, i.settings)
+		if err := db.Require(known, err, &Refused{ReasonNotConfigured}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *Store) installByKey(ctx context.Context, who projects.KeyOwner, keyHash string) (stored, error) {
@@ -161,10 +232,13 @@ func (s *Store) installByKey(ctx context.Context, who projects.KeyOwner, keyHash
 		who.Project, keyHash)
 }
 
+// keyLive is true if the project key that an install attested with is not revoked. Installs whose tokens were ended
+// have none.
+const keyLive = `(SELECT COUNT(*) FROM project_keys k WHERE k.id = i.project_key AND k.revoked_at IS NULL) = 1`
+
 // live selects installs whose tokens are accepted: neither the install nor the project key that it used is revoked, and
 // the account is active.
-const live = ` AND i.revoked_at IS NULL
-	AND (SELECT COUNT(*) FROM project_keys k WHERE k.id = i.project_key AND k.revoked_at IS NULL) = 1
+const live = ` AND i.revoked_at IS NULL AND ` + keyLive + `
 	AND (SELECT COUNT(*) FROM accounts a WHERE a.id = i.account_id AND a.state = 'active') = 1`
 
 // CallerByToken returns the owner of a valid token, or ErrBadToken.
@@ -188,16 +262,14 @@ func (s *Store) LiveInstalls(ctx context.Context, ids []string) ([]string, error
 		db.Placeholders(len(ids), 1)+live, db.Args(ids)...)
 }
 
-// CountRefusal counts a refused attestation, and deletes the counts of days that are no longer kept.
+// CountRefusal counts a refused attestation.
 func (s *Store) CountRefusal(ctx context.Context, who projects.KeyOwner, platform, reason string, at time.Time) error {
 	err := s.Write(ctx, func(tx *sql.Tx) error {
-		return db.ExecAll(ctx, tx, "count refused attestation",
-			db.Stmt(`DELETE FROM attest_refusals WHERE account_id = $1 AND app_id = $2 AND day < $3`, who.AccountID,
-				who.Project, at.Add(-RefusalsKept).UTC().Format(time.DateOnly)),
-			db.Stmt(`INSERT INTO attest_refusals (account_id, app_id, day, platform, reason, count, last_at)
-				VALUES ($1, $2, $3, $4, $5, 1, $6) ON CONFLICT (account_id, app_id, day, platform, reason)
-				DO UPDATE SET count = attest_refusals.count + 1, last_at = excluded.last_at`, who.AccountID, who.Project,
-				at.UTC().Format(time.DateOnly), platform, reason, db.ToMS(at)))
+		return db.Exec(ctx, tx, "count refused attestation", `INSERT INTO attest_refusals
+				(account_id, app_id, day, platform, reason, count, last_at)
+			VALUES ($1, $2, $3, $4, $5, 1, $6) ON CONFLICT (account_id, app_id, day, platform, reason)
+			DO UPDATE SET count = attest_refusals.count + 1, last_at = excluded.last_at`, who.AccountID, who.Project,
+			at.UTC().Format(time.DateOnly), platform, reason, db.ToMS(at))
 	})
 	if errors.Is(err, db.ErrNoProject) { // it has just been deleted
 		return nil
@@ -224,20 +296,67 @@ func (s *Store) Counts(ctx context.Context, account, project string, now time.Ti
 		err := row.Scan(&attested, &expired, &revoked)
 		counts[Attested], counts[Expired], counts[Revoked] = attested, expired, revoked
 		return err
-	}, `SELECT COALESCE(SUM(CASE WHEN revoked_at IS NULL AND expires_at > $3 THEN 1 ELSE 0 END), 0),
-			COALESCE(SUM(CASE WHEN revoked_at IS NULL AND expires_at <= $3 THEN 1 ELSE 0 END), 0), COUNT(revoked_at)
-		FROM attest_installs WHERE account_id = $1 AND app_id = $2`, account, project, db.ToMS(now))
+	}, `SELECT COALESCE(SUM(CASE WHEN revoked = 0 AND live = 1 THEN 1 ELSE 0 END), 0),
+			COALESCE(SUM(CASE WHEN revoked = 0 AND live = 0 THEN 1 ELSE 0 END), 0), COALESCE(SUM(revoked), 0)
+		FROM (SELECT CASE WHEN i.revoked_at IS NULL THEN 0 ELSE 1 END AS revoked,
+				CASE WHEN i.expires_at > $3 AND `+keyLive+` THEN 1 ELSE 0 END AS live
+			FROM attest_installs i WHERE i.account_id = $1 AND i.app_id = $2) x`, account, project, db.ToMS(now))
 	return counts, err
 }
 
-// Latest lists a project's installs, newest attestation first.
-func (s *Store) Latest(ctx context.Context, account, project string, limit int) ([]Install, error) {
+// position is a place in the list of installs: after the install with an ID that attested at a time in milliseconds.
+type position struct {
+	at int64
+	id string
+}
+
+func positionOf(i Install) position { return position{db.ToMS(i.AttestedAt), i.ID} }
+
+func (p position) String() string { return fmt.Sprintf("%d.%s", p.at, p.id) }
+
+// parsePosition returns the beginning of the list if text is not a position.
+func parsePosition(text string) position {
+	at, id, _ := strings.Cut(text, ".")
+	ms, err := strconv.ParseInt(at, 10, 64)
+	if err != nil {
+		return position{at: math.MaxInt64}
+	}
+	return position{ms, id}
+}
+
+// Latest lists a project's installs after a position, newest attestation first.
+func (s *Store) Latest(ctx context.Context, account, project string, after position, limit int) ([]Install, error) {
 	return db.All(ctx, s, func(row db.Row) (i Install, err error) {
 		err = row.Scan(&i.ID, &i.Platform, &i.App, &i.Environment, db.IntoTime(&i.CreatedAt), db.IntoTime(&i.AttestedAt),
-			db.IntoTime(&i.ExpiresAt), db.IntoTime(&i.RevokedAt))
+			db.IntoTime(&i.ExpiresAt), db.IntoTime(&i.RevokedAt), &i.Ended)
 		return i, err
-	}, `SELECT id, platform, app, environment, created_at, attested_at, expires_at, revoked_at FROM attest_installs
-		WHERE account_id = $1 AND app_id = $2 ORDER BY attested_at DESC, id LIMIT $3`, account, project, limit)
+	}, `SELECT i.id, i.platform, i.app, i.environment, i.created_at, i.attested_at, i.expires_at, i.revoked_at,
+			NOT (`+keyLive+`)
+		FROM attest_installs i WHERE i.account_id = $1 AND i.app_id = $2 AND i.attested_at <= $3
+			AND (i.attested_at < $3 OR i.id > $4)
+		ORDER BY i.attested_at DESC, i.id LIMIT $5`, account, project, after.at, after.id, limit)
+}
+
+// SweepAttestations deletes installs that last attested before installs, counts of refusals of days before refusals,
+// and challenges that expired before now. It looks for installs before it locks anything, because no index helps.
+func (s *Store) SweepAttestations(ctx context.Context, installs, refusals, now time.Time) error {
+	due, err := db.All(ctx, s, db.Value[string], `SELECT id FROM attest_installs WHERE attested_at < $1`,
+		db.ToMS(installs))
+	if err != nil {
+		return fmt.Errorf("list installs that are no longer kept: %w", err)
+	}
+	for part := range slices.Chunk(due, atOnce) {
+		_, err := s.Exec(ctx, "sweep installs", `DELETE FROM attest_installs WHERE attested_at < $1 AND id IN `+
+			db.Placeholders(len(part), 2), append([]any{db.ToMS(installs)}, db.Args(part)...)...)
+		if err != nil {
+			return err
+		}
+	}
+	return s.Write(ctx, func(tx *sql.Tx) error {
+		return db.ExecAll(ctx, tx, "sweep attestations",
+			db.Stmt(`DELETE FROM attest_refusals WHERE day < $1`, refusals.UTC().Format(time.DateOnly)),
+			db.Stmt(`DELETE FROM attest_challenges WHERE expires_at <= $1`, db.ToMS(now)))
+	})
 }
 
 // Revoke revokes an install of the entry's project and deletes its tokens. It returns ErrNoInstall.

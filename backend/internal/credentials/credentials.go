@@ -13,6 +13,7 @@ var (
 	ErrNotConfigured   = errors.New("this backend has no key for encrypting credentials")
 	ErrUnknownProvider = errors.New("no such provider")
 	ErrUnknownLink     = errors.New("the link is unknown, used or expired")
+	ErrUnreadable      = errors.New("the stored credential cannot be decrypted")
 	ErrNotSet          = errors.New("the credential is not set")
 )
 

@@ -192,7 +192,12 @@ func (s *Service) put(ctx context.Context, o owner, value, linkHash, name string
 // no longer listed.
 func (s *Service) Remove(ctx context.Context, account, project, provider string, by audit.Actor) error {
 	p, _ := s.o.Providers.find(provider)
-	entry := audit.New(s.now(), account, by, "credential.removed", project, "key of "+cmp.Or(p.Name, provider)+" removed")
+	return s.remove(ctx, account, project, provider, cmp.Or(p.Name, provider), by)
+}
+
+// remove deletes a credential that the audit log calls name.
+func (s *Service) remove(ctx context.Context, account, project, provider, name string, by audit.Actor) error {
+	entry := audit.New(s.now(), account, by, "credential.removed", project, "key of "+name+" removed")
 	if err := s.o.Store.DeleteCredential(ctx, account, project, provider, entry); err != nil {
 		return fmt.Errorf("remove credential: %w", err)
 	}

@@ -60,8 +60,8 @@ func TestAllowance_CoversConcurrentCallsExactly(t *testing.T) {
 		group.Wait()
 		_, err := l.Hold(t.Context(), byKey)
 		var required *credit.AttestationRequired
-		if !errors.As(err, &required) || *required != (credit.AttestationRequired{Limit: limit, Used: admitted * amount,
-			ResetsAt: time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)}) {
+		if !errors.As(err, &required) || *required != (credit.AttestationRequired{Needed: amount, Limit: limit,
+			Used: admitted * amount, ResetsAt: time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)}) {
 			t.Errorf("above the allowance: got %+v, want AttestationRequired with its numbers", err)
 		}
 		for what, r := range map[string]credit.HoldRequest{
@@ -79,6 +79,18 @@ func TestAllowance_CoversConcurrentCallsExactly(t *testing.T) {
 		}
 		if r, err := l.Check(t.Context()); err != nil || len(r.Differences) > 0 {
 			t.Errorf("the ledger does not add up: %+v (error %v)", r.Differences, err)
+		}
+		for _, wrong := range []string{"key_spent - 1", "spent + 1"} {
+			_, err := store.Exec(t.Context(), "falsify a sum", `UPDATE credit_spending SET key_spent = `+wrong+
+				` WHERE project = $1 AND period = '2026-01-31'`, project)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := l.Check(t.Context())
+			if err != nil || len(r.Differences) != 1 || r.Differences[0].AccountID != "ada" ||
+				r.Differences[0].What != "spent with keys of "+project+" in 2026-01-31" {
+				t.Errorf("with %s: got %+v (error %v), want one difference", wrong, r.Differences, err)
+			}
 		}
 	})
 }

@@ -119,6 +119,7 @@ const (
 // AttestationRequired reports that a hold for a call with a project key alone would exceed the project's daily
 // allowance for such calls.
 type AttestationRequired struct {
+	Needed   Amount // if it exceeds Limit, no day's allowance covers the call
 	Limit    Amount
 	Used     Amount // amount spent and held by such calls on this day
 	ResetsAt time.Time

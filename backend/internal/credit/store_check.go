@@ -29,6 +29,12 @@ var differences = []string{
 		FROM (SELECT s.account_id, s.period, s.spent, CAST(COALESCE((SELECT SUM(p.spent) FROM credit_spending p
 				WHERE p.account_id = s.account_id AND p.period = s.period AND p.project <> ''), 0) AS BIGINT) AS computed
 			FROM credit_spending s WHERE s.project = '') x WHERE spent < computed`,
+	// What calls with a key alone have spent is part of the project's spending. Holds of earlier weeks are deleted.
+	`SELECT account_id, 'spent with keys of ' || project || ' in ' || period, key_spent, computed
+		FROM (SELECT s.account_id, s.project, s.period, s.spent, s.key_spent, CAST(COALESCE((SELECT SUM(h.charged)
+				FROM credit_holds h WHERE h.account_id = s.account_id AND h.state = 'settled' AND h.by_key = 1
+					AND h.project = s.project AND h.day = s.period), 0) AS BIGINT) AS computed
+			FROM credit_spending s WHERE s.project <> '') x WHERE key_spent < computed OR key_spent > spent`,
 	`SELECT h.account_id, 'charge of ' || h.id, h.charged, COALESCE(t.amount, 0)
 		FROM credit_holds h LEFT JOIN credit_transfers t ON t.id = 'call:' || h.id
 		WHERE h.charged <> COALESCE(t.amount, 0)`,

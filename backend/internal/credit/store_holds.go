@@ -204,7 +204,7 @@ func refusalOfAllowance(ctx context.Context, tx *sql.Tx, limit Amount, h Hold, a
 		return nil, err
 	case used.Spent+h.Amount > limit:
 		dayEnds, _ := Resets(at)
-		return &AttestationRequired{Limit: limit, Used: used.Spent + used.Held, ResetsAt: dayEnds}, nil
+		return &AttestationRequired{Needed: h.Amount, Limit: limit, Used: used.Spent + used.Held, ResetsAt: dayEnds}, nil
 	}
 	return &Reserved{Needed: h.Amount, Available: max(limit-used.Spent-used.Held, 0), Held: used.Held, Cap: CapKeys,
 		Of: OfProject}, nil

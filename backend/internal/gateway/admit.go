@@ -124,11 +124,16 @@ func (c *call) reserve(ctx context.Context, input, output int64) (int64, error) 
 	}
 	err := c.takeHold(ctx, prices.Bound(input, output))
 	var (
-		none   *credit.NoCredit
-		capped *credit.CapReached
+		none     *credit.NoCredit
+		capped   *credit.CapReached
+		required *credit.AttestationRequired
 	)
 	if errors.As(err, &capped) {
 		return 0, capReached(capped, prices.Affords(int64(capped.Limit-capped.Used), input))
+	}
+	if errors.As(err, &required) {
+		return 0, attestationRequired(required, prices.Affords(int64(required.Limit-required.Used), input),
+			prices.Affords(int64(required.Limit), input))
 	}
 	if !errors.As(err, &none) {
 		return output, err

@@ -291,3 +291,30 @@ func TestService_NamesTheAnswerThatTheRestOfACapCovers(t *testing.T) {
 		}
 	}
 }
+
+// The refusal by the allowance of project keys names what helps, and does not advise to wait if no day's allowance
+// covers the call.
+func TestService_NamesWhatHelpsOverTheAllowance(t *testing.T) {
+	w := newWorld(t, credit.USD, Limits{})
+	w.add("good")
+	for _, c := range []struct {
+		needed, limit, used credit.Amount
+		covers              bool
+		has, lacks          string
+	}{
+		{1500, 2000, 1000, true, "output tokens, or wait: the allowance resets at 00:00 UTC", "is used"},
+		{1500, 2000, 2000, false, "is used: attest the install", "output tokens"},
+		{5000, 2000, 1000, true, "request at most", "resets"},
+		{5000, 2000, 1999, false, "output tokens when the allowance resets at 00:00 UTC", "or wait"},
+		{5000, 0, 0, false, "use the token; the project's owner can raise it", "resets"},
+	} {
+		w.purse.capped = &credit.AttestationRequired{Needed: c.needed, Limit: c.limit, Used: c.used}
+		err := w.do(t.Context(), body("good", ""), newRecorder())
+		var refusal *Refusal
+		if !errors.As(err, &refusal) || refusal.Code != problem.CodeAttestationRequired ||
+			!strings.Contains(refusal.Message, c.has) || strings.Contains(refusal.Message, c.lacks) ||
+			refusal.Money["affordableOutputTokens"] != nil != c.covers || refusal.Money["needed"] != c.needed {
+			t.Errorf("%+v: got %+v, want CodeAttestationRequired", c, refusal)
+		}
+	}
+}

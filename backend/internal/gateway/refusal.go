@@ -2,7 +2,7 @@ package gateway
 
 import (
 	"errors"
-	"strings"
+	"fmt"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/credit"
@@ -96,15 +96,34 @@ func capReached(e *credit.CapReached, covered int64) *Refusal {
 		"resets").with(money)
 }
 
-// attestationRequired returns the refusal of a call by the daily allowance of project keys.
-func attestationRequired(e *credit.AttestationRequired) *Refusal {
-	what := "today's allowance of this project for calls with a project key is used"
-	if e.Used < e.Limit {
-		what = "the rest of " + strings.TrimSuffix(what, " is used") + " does not cover this call"
+// attestationRequired returns the refusal of a call by the daily allowance of project keys. covered and coveredLater
+// are the lengths of an answer, in tokens, that the rest of the allowance and the allowance of a whole day cover.
+func attestationRequired(e *credit.AttestationRequired, covered, coveredLater int64) *Refusal {
+	const reset = "the allowance resets at 00:00 UTC"
+	what, next := "today's allowance of this project for calls with a project key ", "attest the install at "+
+		"POST /v1/attest/challenge and use the token"
+	switch {
+	case e.Needed > e.Limit:
+		what = fmt.Sprintf("this call can cost %s USD, and the daily allowance of this project for calls with a project key "+
+			"is %s USD", e.Needed, e.Limit)
+	case e.Used < e.Limit:
+		what = "the rest of " + what + "does not cover this call"
+	default:
+		what += "is used"
 	}
-	return Refuse(problem.CodeAttestationRequired, what+": attest the install at POST /v1/attest/challenge and use the "+
-		"token, or wait until the allowance resets; the project's owner can raise it").with(map[string]any{
-		"limit": e.Limit, "used": e.Used, "resetsAt": e.ResetsAt.UTC().Format(time.RFC3339)})
+	money := map[string]any{"needed": e.Needed, "limit": e.Limit, "used": e.Used,
+		"resetsAt": e.ResetsAt.UTC().Format(time.RFC3339)}
+	if covered > 0 {
+		money["affordableOutputTokens"] = covered
+		next += fmt.Sprintf(", request at most %d output tokens", covered)
+	}
+	switch {
+	case e.Needed <= e.Limit:
+		next += ", or wait: " + reset
+	case covered <= 0 && coveredLater > 0:
+		next += fmt.Sprintf(", or request at most %d output tokens when %s", coveredLater, reset)
+	}
+	return Refuse(problem.CodeAttestationRequired, what+": "+next+"; the project's owner can raise it").with(money)
 }
 
 // retryReserved is the time after which credit held by other calls may be available again.
@@ -148,7 +167,7 @@ func refusalOf(err error) *Refusal {
 	case errors.As(err, &capped):
 		return capReached(capped, 0)
 	case errors.As(err, &required):
-		return attestationRequired(required)
+		return attestationRequired(required, 0, 0)
 	}
 	refusal = Refuse(problem.CodeUnavailable, "the gateway cannot serve now: try again").After(time.Second)
 	refusal.Err = err

@@ -217,6 +217,9 @@ func (c *call) unanswered(err error) *Refusal {
 		return Refuse(problem.CodeProviderTimeout, "the model's provider did not answer in time: try again").After(busyRetry)
 	case errors.Is(err, errRevoked) && c.who.Session != "":
 		return sessionOver()
+	case errors.Is(err, errRevoked) && c.who.Install != "":
+		return Refuse(problem.CodeInvalidKey,
+			"the install was revoked, or what it attested with was removed: attest it again")
 	case errors.Is(err, errRevoked):
 		return Refuse(problem.CodeInvalidKey, "the project key was revoked: create another on the project's page")
 	case errors.Is(err, errStopped):

@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	attestRoot = "POST /v1/attest/"
+	attestPath = root + "attest/"
+	attestRoot = "POST " + attestPath
 	maxProof   = 64 << 10 // bytes of the body of an attestation
 )
 
@@ -68,11 +69,12 @@ func (a *API) attestRoutes() []route {
 	return routes
 }
 
-// keyOwner returns the owner of the project key that the app uses.
+// keyOwner returns the owner of the project key that the app uses. It refuses tokens with 403, because clients take 401
+// for a token that has expired, and would attest again.
 func keyOwner(who gateway.Caller) (projects.KeyOwner, error) {
 	if who.Session != "" || who.Install != "" {
-		return projects.KeyOwner{}, gateway.Refuse(problem.CodeInvalidKey,
-			"attestation needs the project key, not a token: send the project key")
+		return projects.KeyOwner{}, gateway.Refuse(problem.CodeProjectKeyRequired,
+			"installs attest with the project key, and this is the token of a session or an install: send the project key")
 	}
 	return projects.KeyOwner{AccountID: who.Account, Project: who.Project, KeyID: who.Key}, nil
 }

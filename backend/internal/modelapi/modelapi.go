@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -36,6 +37,8 @@ type Options struct {
 	Installs *attest.Service
 	Log      *slog.Logger
 	Now      func() time.Time
+	// ClientIP returns the address of the app. If it is nil, the address of the connection is used, never a header.
+	ClientIP func(*http.Request) string
 	// WriteTimeout is how long an app may take to receive a part of an answer. The default is 30 s.
 	WriteTimeout time.Duration
 }
@@ -43,13 +46,17 @@ type Options struct {
 // API serves the routes below /v1.
 type API struct {
 	Options
-	calls  *limit.Limiter
-	bodies *limit.Slots // large bodies that are being received, by account
+	calls        *limit.Limiter
+	attestations *limit.Limiter // requests to attest installs, by key and address
+	bodies       *limit.Slots   // large bodies that are being received, by account
 }
 
 const (
 	callsPerMinute = 600 // limit per project key or session
-	root           = "/v1/"
+	// attestationsPerMinute is the limit per project key and address. All installs of an app have one key, which
+	// everybody can read, so that a limit per key would let one person keep all of them from attesting.
+	attestationsPerMinute = 120
+	root                  = "/v1/"
 
 	// These limits apply to bodies larger than largeBody, in bytes, and to bodies of unknown length. Together they
 	// use at most 512 MB, and the bodies of one account at most 128 MB.
@@ -66,8 +73,20 @@ func New(o Options) *API {
 	if o.WriteTimeout == 0 {
 		o.WriteTimeout = 30 * time.Second
 	}
+	if o.ClientIP == nil {
+		o.ClientIP = peerIP
+	}
 	return &API{Options: o, calls: limit.New(callsPerMinute, o.Now),
-		bodies: limit.NewSlots(limit.Bounds{Running: largeBodies, RunningEach: largeBodiesEach})}
+		attestations: limit.New(attestationsPerMinute, o.Now),
+		bodies:       limit.NewSlots(limit.Bounds{Running: largeBodies, RunningEach: largeBodiesEach})}
+}
+
+func peerIP(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
 }
 
 // route is a route that requires a project key or a token.
@@ -142,13 +161,26 @@ func (a *API) authorised(serve handler) http.HandlerFunc {
 			a.fail(w, r, err)
 			return
 		}
-		if wait := a.calls.Take(who.Key); wait > 0 {
-			a.fail(w, r, gateway.Refuse(problem.CodeRateLimited, fmt.Sprintf("too many calls with this key: wait %d s",
-				httpjson.Seconds(wait))).After(wait))
+		if err := a.take(r, who); err != nil {
+			a.fail(w, r, err)
 			return
 		}
 		serve(w, r, who)
 	}
+}
+
+// take counts a request, or returns the refusal of a request over a limit.
+func (a *API) take(r *http.Request, who gateway.Caller) error {
+	counter, caller, whose := a.calls, who.Key, "too many calls with this key"
+	if strings.HasPrefix(r.URL.Path, attestPath) {
+		counter, caller = a.attestations, who.Key+" "+limit.Caller(a.ClientIP(r))
+		whose = "too many requests to attest from this address"
+	}
+	wait := counter.Take(caller)
+	if wait == 0 {
+		return nil
+	}
+	return gateway.Refuse(problem.CodeRateLimited, fmt.Sprintf("%s: wait %d s", whose, httpjson.Seconds(wait))).After(wait)
 }
 
 var (

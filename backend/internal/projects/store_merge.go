@@ -114,6 +114,12 @@ func moveProject(ctx context.Context, tx *sql.Tx, accountID, from, into, by stri
 				WHERE x.account_id = $1 AND x.app_id = $3 AND 'local/' || x.id = credentials.provider)`, // credentials.ServerPrefix
 		`UPDATE attest_settings SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS
 			(SELECT 1 FROM attest_settings x WHERE x.account_id = $1 AND x.app_id = $3)`,
+		// An install that both projects have stays in into. It is revoked if it was revoked in either.
+		`UPDATE attest_installs SET revoked_at = (SELECT MIN(x.revoked_at) FROM attest_installs x
+				WHERE x.account_id = $1 AND x.app_id = $2 AND x.key_hash = attest_installs.key_hash)
+			WHERE account_id = $1 AND app_id = $3 AND revoked_at IS NULL AND key_hash IN
+				(SELECT x.key_hash FROM attest_installs x
+					WHERE x.account_id = $1 AND x.app_id = $2 AND x.revoked_at IS NOT NULL)`,
 		`UPDATE attest_installs SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS
 			(SELECT 1 FROM attest_installs x WHERE x.account_id = $1 AND x.app_id = $3
 				AND x.key_hash = attest_installs.key_hash)`,

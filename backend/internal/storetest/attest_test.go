@@ -64,7 +64,7 @@ func attestedInstalls(t *testing.T, f *purses) {
 	}
 	fatal(t, s.Revoke(t.Context(), "ada", appID, token.Install, audit.Person()))
 	fatal(t, s.Revoke(t.Context(), "ada", appID, token.Install, audit.Person()))
-	o := must(s.Overview(t.Context(), "ada", appID))(t)
+	o := must(s.Overview(t.Context(), "ada", appID, ""))(t)
 	if o.Counts[attest.Attested] != 1 || o.Counts[attest.Revoked] != 1 || len(o.Latest) != 2 || len(o.Refusals) != 1 {
 		t.Errorf("got overview %+v, want two installs and a refusal", o)
 	}
@@ -73,9 +73,22 @@ func attestedInstalls(t *testing.T, f *purses) {
 	digest = sha256.Sum256([]byte(text + "\n" + name + "-2"))
 	signature = must(ecdsa.SignASN1(rand.Reader, private, digest[:]))(t)
 	must(s.Development(t.Context(), who, text, name+"-2", signature))(t)
-	if o = must(s.Overview(t.Context(), "ada", appID))(t); len(o.Latest) != 1 || len(o.Refusals) != 0 {
+	fatal(t, s.Sweep(t.Context()))
+	if o = must(s.Overview(t.Context(), "ada", appID, ""))(t); len(o.Latest) != 1 || len(o.Refusals) != 0 {
 		t.Errorf("half a year later: got %+v, want only the new install", o)
 	}
+	if n := f.store.count("SELECT COUNT(*) FROM attest_refusals"); n != 0 {
+		t.Errorf("%d counts of refusals remain, want none", n)
+	}
+	settings := o.Settings
+	settings.AppleApps, settings.TestKey = nil, ""
+	fatal(t, s.Set(t.Context(), "ada", appID, settings, audit.Person()))
+	if o = must(s.Overview(t.Context(), "ada", appID, ""))(t); o.Counts[attest.Expired] != 1 {
+		t.Errorf("without the test key: got %+v, want an install whose token has ended", o)
+	}
+	decryption, verification := attesttest.NewGoogle(t).Keys(t)
+	fatal(t, s.SetPlayKeys(t.Context(), "ada", appID, decryption, verification, audit.Person()))
+	fatal(t, s.RemovePlayKeys(t.Context(), "ada", appID, audit.Person()))
 	fatal(t, f.store.DeleteAccount(t.Context(), "ada", f.clock.now()))
 	if n := f.store.count("SELECT COUNT(*) FROM attest_installs"); n != 0 {
 		t.Errorf("%d installs remain of a deleted account", n)

@@ -78,20 +78,25 @@ func mergedProjects(t *testing.T, f *purses) {
 	f.spend(t, 300_000)
 	other := must(f.Hold(t.Context(), credit.HoldRequest{Account: "ada", Project: otherID, Amount: 200_000}))(t)
 	must(f.Settle(t.Context(), other.ID, 200_000, credit.Call{Model: "small", Kind: "chat", Outcome: credit.OutcomeOK}))(t)
+	for _, project := range []string{appID, otherID} { // with a project key alone
+		byKey := must(f.Hold(t.Context(), credit.HoldRequest{Account: "ada", Project: project, Amount: 9, ByKey: true}))(t)
+		must(f.Settle(t.Context(), byKey.ID, 5, credit.Call{Model: "small", Kind: "chat", Outcome: credit.OutcomeOK}))(t)
+	}
 	open := must(f.hold(t, 100_000))(t)
 	f.setCaps(t, appID, amount(650_000), nil)
 	fatal(t, f.store.MergeProjects(t.Context(), "ada", appID, otherID, audit.New(f.clock.now(), "ada", audit.Person(),
 		"project.merged", otherID, "merged")))
 	p := must(f.Project(t.Context(), "ada", otherID))(t)
-	if p.Day.Spent != 500_000 || p.Day.Held != 100_000 || p.Caps.Day == nil || *p.Caps.Day != 650_000 {
-		t.Errorf("project: got %+v, want 500,000 spent, 100,000 held and a cap of 650,000", p)
+	if p.Day.Spent != 500_010 || p.Keys.Spent != 10 || p.Day.Held != 100_000 || p.Caps.Day == nil ||
+		*p.Caps.Day != 650_000 {
+		t.Errorf("project: got %+v, want 500,010 spent, 10 of it with keys, 100,000 held and a cap of 650,000", p)
 	}
 	must(f.Settle(t.Context(), open.ID, 100_000, credit.Call{Model: "small", Kind: "chat", Outcome: credit.OutcomeFailed}))(t)
-	if u := f.usage(t, "ada", otherID); u.Calls != 3 || u.Charged != 600_000 || u.Failed != 1 {
-		t.Errorf("usage: got %+v, want 3 calls for 600,000, one of them failed", u)
+	if u := f.usage(t, "ada", otherID); u.Calls != 5 || u.Charged != 600_010 || u.Failed != 1 {
+		t.Errorf("usage: got %+v, want 5 calls for 600,010, one of them failed", u)
 	}
-	if p := must(f.Project(t.Context(), "ada", otherID))(t); p.Day.Spent != 600_000 || p.Day.Held != 0 {
-		t.Errorf("project: got %+v, want 600,000 spent and none held", p)
+	if p := must(f.Project(t.Context(), "ada", otherID))(t); p.Day.Spent != 600_010 || p.Day.Held != 0 {
+		t.Errorf("project: got %+v, want 600,010 spent and none held", p)
 	}
 	f.sound(t)
 }

@@ -75,9 +75,10 @@ type Report struct {
 	Models            []gateway.Availability
 }
 
-// Cap is a spending cap, with the amount already used in the current period.
+// Cap is a spending cap, or the allowance of calls with a project key alone, with the amount already used in the
+// current period.
 type Cap struct {
-	Of, Period string // credit.OfProject or OfAccount, credit.CapDay or CapMonth
+	Of, Period string // credit.OfProject or OfAccount; credit.CapDay, CapMonth or CapKeys
 	Limit      credit.Amount
 	Used       credit.Spent
 	ResetsAt   time.Time
@@ -141,8 +142,8 @@ func (s *Service) Report(ctx context.Context, account, project string, q Query) 
 	if err != nil {
 		return Report{}, err
 	}
-	r.addCaps(credit.OfProject, own.Caps, own.Day, own.Month)
-	r.addCaps(credit.OfAccount, r.Credit.Caps, r.Credit.Day, r.Credit.Month)
+	r.addCaps(credit.OfProject, own)
+	r.addCaps(credit.OfAccount, credit.Project{Caps: r.Credit.Caps, Day: r.Credit.Day, Month: r.Credit.Month})
 	of := credit.UsageQuery{AccountID: account, Project: project, From: r.From,
 		To: r.From.Add(time.Duration(q.Points) * unit)} // a process whose clock is ahead may have counted later calls
 	if err := s.Ledger.Usage(ctx, of, func(row credit.UsageRow) error { r.add(row); return nil }); err != nil {
@@ -201,8 +202,11 @@ func (r Report) Summary() string {
 	words := []string{fmt.Sprintf("%d calls cost %s in the last %d %s.", r.Totals.Calls, dollars(r.Totals.Charged),
 		len(r.Series), r.unitName())}
 	for _, c := range r.Caps {
-		words = append(words, fmt.Sprintf("%s of the %s's %s cap of %s are spent.", dollars(c.Used.Spent), c.Of, c.Period,
-			dollars(c.Limit)))
+		what := c.Of + "'s " + c.Period + " cap"
+		if c.Period == credit.CapKeys {
+			what = "daily allowance for project keys"
+		}
+		words = append(words, fmt.Sprintf("%s of the %s of %s are spent.", dollars(c.Used.Spent), what, dollars(c.Limit)))
 	}
 	left := dollars(r.Credit.Posted) + " of credit left"
 	if r.Credit.Held > 0 {
@@ -235,12 +239,17 @@ func (r Report) unitName() string {
 func dollars(a credit.Amount) string { return "$" + a.String() }
 
 // addCaps adds the caps that are set.
-func (r *Report) addCaps(of string, caps credit.Caps, day, month credit.Spent) {
-	dayEnds, monthEnds := credit.Resets(r.To)
-	if caps.Day != nil {
-		r.Caps = append(r.Caps, Cap{of, credit.CapDay, *caps.Day, day, dayEnds})
-	}
-	if caps.Month != nil {
-		r.Caps = append(r.Caps, Cap{of, credit.CapMonth, *caps.Month, month, monthEnds})
+func (r *Report) addCaps(of string, p credit.Project) {
+	day, month := credit.Resets(r.To)
+	for _, c := range []struct {
+		limit  *credit.Amount
+		period string
+		used   credit.Spent
+		resets time.Time
+	}{{p.Caps.Day, credit.CapDay, p.Day, day}, {p.Caps.Month, credit.CapMonth, p.Month, month},
+		{p.Caps.Keys, credit.CapKeys, p.Keys, day}} {
+		if c.limit != nil {
+			r.Caps = append(r.Caps, Cap{of, c.period, *c.limit, c.used, c.resets})
+		}
 	}
 }

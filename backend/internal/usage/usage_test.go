@@ -83,9 +83,12 @@ func TestReport_Summary(t *testing.T) {
 	}
 	day := credit.Amount(500_000)
 	r.To = time.Date(2026, 2, 28, 23, 0, 0, 0, time.UTC)
-	r.addCaps(credit.OfProject, credit.Caps{Day: &day}, credit.Spent{Spent: 126_800}, credit.Spent{})
-	if len(r.Caps) != 1 || !r.Caps[0].ResetsAt.Equal(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)) ||
-		!strings.Contains(r.Summary(), "$0.1268 of the project's day cap of $0.50 are spent.") {
+	r.addCaps(credit.OfProject, credit.Project{Caps: credit.Caps{Day: &day, Keys: &day}, Day: credit.Spent{Spent: 126_800},
+		Keys: credit.Spent{Spent: 1200}})
+	midnight := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	if len(r.Caps) != 2 || !r.Caps[0].ResetsAt.Equal(midnight) || !r.Caps[1].ResetsAt.Equal(midnight) ||
+		!strings.Contains(r.Summary(), "$0.1268 of the project's day cap of $0.50 are spent. "+
+			"$0.0012 of the daily allowance for project keys of $0.50 are spent.") {
 		t.Errorf("%+v: %s", r.Caps, r.Summary())
 	}
 }

@@ -66,6 +66,8 @@ var projectPages = map[string]func(*Web, *call) error{
 
 	"POST" + oneProject + "/gateway/attestation":                           (*Web).changeAttestation,
 	"POST" + oneProject + "/gateway/attestation/keys":                      (*Web).setPlayKeys,
+	"GET" + oneProject + "/gateway/attestation/keys/remove":                (*Web).removePlayKeysPage,
+	"POST" + oneProject + "/gateway/attestation/keys/remove":               (*Web).removePlayKeys,
 	"POST" + oneProject + "/gateway/attestation/installs/{install}/revoke": (*Web).revokeInstall,
 
 	"GET" + oneProject + "/connection-page":      (*Web).connectionPage,

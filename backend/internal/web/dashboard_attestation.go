@@ -15,9 +15,12 @@ type attestForm struct {
 	Action   string
 	Counts   []total
 	Installs []installRow
+	First    string // URL of the list's first page; "" on the first page
+	Next     string // URL of the list's next page; "" on the last page
 	Refusals []attestRefusalRow
-	PlayKeys bool
-	Version  int64
+	// PlayKeys is set if keys are stored, and Unreadable if they cannot be decrypted.
+	PlayKeys, Unreadable bool
+	Version              int64
 	// the settings as saved or entered
 	Apps, Packages, Certificates, TestKey string
 	Development                           bool
@@ -38,7 +41,8 @@ type attestRefusalRow struct {
 
 // attestation returns the data about a project's installs. entered are posted settings, or nil.
 func (w *Web) attestation(c *call, entered *attest.Settings) (form attestForm, err error) {
-	o, err := w.Dashboard.Installs.Overview(c.Context(), c.account.ID, c.project.ID)
+	after := c.URL.Query().Get("after")
+	o, err := w.Dashboard.Installs.Overview(c.Context(), c.account.ID, c.project.ID, after)
 	if err != nil {
 		return form, err
 	}
@@ -47,20 +51,37 @@ func (w *Web) attestation(c *call, entered *attest.Settings) (form attestForm, e
 		s = *entered
 	}
 	form = attestForm{Action: gatewayPath(c.project.ID) + "/attestation", PlayKeys: o.PlayKeys,
-		Version: o.Settings.Version, Apps: strings.Join(s.AppleApps, "\n"), Packages: strings.Join(s.Packages, "\n"),
+		Unreadable: o.Unreadable, Version: o.Settings.Version,
+		Apps: strings.Join(s.AppleApps, "\n"), Packages: strings.Join(s.Packages, " "),
 		Certificates: strings.Join(s.Certificates, "\n"), TestKey: s.TestKey, Development: s.AppleDevelopment}
 	for _, state := range []attest.State{attest.Attested, attest.Expired, attest.Revoked} {
 		form.Counts = append(form.Counts, total{capital(string(state)), grouped(o.Counts[state])})
 	}
+	if after != "" {
+		form.First = installsPath(c.project.ID, "")
+	}
+	if o.Next != "" {
+		form.Next = installsPath(c.project.ID, o.Next)
+	}
 	for _, i := range o.Latest {
 		state := i.State(w.Now())
 		form.Installs = append(form.Installs, installRow{i, state, showTime(i.AttestedAt), i.ID[:min(8, len(i.ID))],
-			form.Action + "/installs/" + url.PathEscape(i.ID) + "/revoke", state != attest.Revoked})
+			form.Action + "/installs/" + url.PathEscape(i.ID) + "/revoke?after=" + url.QueryEscape(after),
+			state != attest.Revoked})
 	}
 	for _, r := range o.Refusals {
 		form.Refusals = append(form.Refusals, attestRefusalRow{r.Platform, r.Reason, grouped(r.Count), showTime(r.LastAt)})
 	}
 	return form, nil
+}
+
+// installsPath returns the URL of the installs after a position, or of the latest ones.
+func installsPath(project, after string) string {
+	path := gatewayPath(project)
+	if after != "" {
+		path += "?after=" + url.QueryEscape(after)
+	}
+	return path + "#attestation"
 }
 
 // changeAttestation saves the apps whose installs may attest.
@@ -103,11 +124,30 @@ func (w *Web) setPlayKeys(c *call) error {
 	return w.showGateway(c, f, nil)
 }
 
-// revokeInstall ends an install for good.
+func (w *Web) removePlayKeysPage(c *call) error {
+	back := gatewayPath(c.project.ID)
+	return w.confirm(c, confirmation{
+		Nav: "projects", Title: "Remove the keys of Play Integrity of " + c.project.DisplayName + "?",
+		Text: []string{"The stored keys are deleted here. Android installs can no longer attest, and their tokens end at " +
+			"once. The keys remain in the Play Console."},
+		Action: back + "/attestation/keys/remove", Label: "Remove", Back: back + "#attestation", Instead: "Keep them",
+	})
+}
+
+func (w *Web) removePlayKeys(c *call) error {
+	err := w.Dashboard.Installs.RemovePlayKeys(c.Context(), c.account.ID, c.project.ID, audit.Person())
+	code := "play-keys-gone"
+	if errors.Is(err, credentials.ErrNotSet) {
+		err, code = nil, "unchanged"
+	}
+	return c.done(err, gatewayPath(c.project.ID)+"#attestation", code)
+}
+
+// revokeInstall ends an install for good. It returns to the page of the list that the form was on.
 func (w *Web) revokeInstall(c *call) error {
 	err := w.Dashboard.Installs.Revoke(c.Context(), c.account.ID, c.project.ID, c.PathValue("install"), audit.Person())
 	if errors.Is(err, attest.ErrNoInstall) {
 		err = errNotFound
 	}
-	return c.done(err, gatewayPath(c.project.ID)+"#attestation", "revoked-install")
+	return c.done(err, installsPath(c.project.ID, c.URL.Query().Get("after")), "revoked-install")
 }

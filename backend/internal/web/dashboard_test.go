@@ -44,10 +44,11 @@ var (
 		"/connection-page/file",
 		"/connection-page/preview", "/delete",
 		"/merge?into=com.example.other", "/keys/key1/rotate", "/keys/key1/revoke", "/credentials/openai/remove",
-		"/assistant/memory/erase"}
+		"/assistant/memory/erase", "/gateway/attestation/keys/remove"}
 	projectForms = []string{"", "/keys", "/keys/key1/rotate", "/keys/key1/revoke", "/merge", "/delete", "/assistant",
 		"/credentials/openai", "/credentials/openai/test", "/credentials/openai/remove", "/connection-page",
-		"/gateway/caps", "/gateway/key-source", "/assistant/memory"}
+		"/gateway/caps", "/gateway/key-source", "/assistant/memory", "/gateway/attestation", "/gateway/attestation/keys",
+		"/gateway/attestation/keys/remove", "/gateway/attestation/installs/inst1/revoke"}
 	pagesOfAccount = []string{"/account", sessionsPath, "/account/mcp-access/all?level=off", creditPath, "/account/projects", "/account/mcp-access", "/account/audit",
 		"/account/links/link1/revoke", "/account/links/revoke-all"}
 	accountForms = []string{"/account/links/link1/revoke", "/account/links/revoke-all", "/account/mcp-access",

@@ -46,7 +46,7 @@ func (a *app) showUsage(u backendapi.GatewayUsage) {
 		of  string
 		cap *backendapi.GatewayCap
 	}{{"project, day", u.Caps.Day}, {"project, month", u.Caps.Month}, {"account, day", u.Caps.AccountDay},
-		{"account, month", u.Caps.AccountMonth}} {
+		{"account, month", u.Caps.AccountMonth}, {"project keys, day", u.Caps.ProjectKeysDay}} {
 		if c.cap != nil {
 			rows = append(rows, []string{"cap", fmt.Sprintf("%s: %s of %s, resets %s", c.of,
 				backendapi.Dollars(c.cap.SpentMicroUSD), backendapi.Dollars(c.cap.LimitMicroUSD), day(c.cap.ResetsAt))})

@@ -31,6 +31,9 @@ func TestUsage_IsAligned(t *testing.T) {
 			Day: &backendapi.GatewayCap{LimitMicroUSD: 500_000, SpentMicroUSD: 126_800,
 				ResetsAt: "2026-01-08T00:00:00Z"},
 			AccountMonth: &backendapi.GatewayCap{LimitMicroUSD: 5_000_000, ResetsAt: "2026-02-01T00:00:00Z"},
+
+			ProjectKeysDay: &backendapi.GatewayCap{LimitMicroUSD: 500_000, SpentMicroUSD: 1200,
+				ResetsAt: "2026-01-08T00:00:00Z"},
 		},
 		Totals: sums, ByModel: []backendapi.GatewayOfModel{{Model: "standard", GatewaySums: sums}, {Model: "a\x1b[31mb"}},
 		Models:   []backendapi.GatewayModel{{ID: "assistant", Resolves: &model, Available: true}},
@@ -43,6 +46,7 @@ credit     $1.8732, $0.02 of it reserved by calls in flight
 paid by    own key
 cap        project, day: $0.1268 of $0.50, resets 2026-01-08
 cap        account, month: $0.00 of $5.00, resets 2026-02-01
+cap        project keys, day: $0.0012 of $0.50, resets 2026-01-08
 assistant  standard
 
 MODEL     CALLS  TOKENS IN  TOKENS OUT  SPENT
