@@ -26,6 +26,8 @@ type Options struct {
 	Unconfirmed func() string
 	// Pace delays each picture by the time that the model's panel needs (glasses.Panel.FullMs).
 	Pace bool
+	// Stepwise is set by a host in virtual time, which calls Step. Frames then run nothing that is due only now.
+	Stepwise bool
 }
 
 // Device is one simulated pair of glasses. It is not safe for concurrent use. All times are in milliseconds on the
@@ -36,12 +38,14 @@ type Device struct {
 	view   glasses.View
 	motion glasses.Motion // the current reading of the motion sensor
 
-	now   int64
-	goal  int64 // target of the running Tick; now advances towards it
-	newID func() string
-	queue queue
-	outs  []Out
-	panel panel
+	now int64
+	// isStepwise is Options.Stepwise.
+	isStepwise bool
+	goal       int64 // target of the running Tick; now advances towards it
+	newID      func() string
+	queue      queue
+	outs       []Out
+	panel      panel
 
 	asks    []ask
 	lastAsk int
@@ -76,7 +80,7 @@ func New(model glasses.DeviceModel, o Options) *Device {
 	d := &Device{
 		model: model, state: glasses.FreshState(), view: clearView(), motion: glasses.Motion{AZ: 1000}, newID: o.NewID,
 		panel:    panel{isReal: o.Hardware, isSlow: o.Pace, unconfirmed: o.Unconfirmed},
-		sleeping: map[string]*command{}, arrivals: map[string]int64{},
+		sleeping: map[string]*command{}, arrivals: map[string]int64{}, isStepwise: o.Stepwise,
 	}
 	if d.newID == nil {
 		n := 0
@@ -146,11 +150,34 @@ func (d *Device) Tick(now int64) {
 	d.now = d.goal
 }
 
+// Step runs the first thing that is due up to now, so that an app can react to it before the next one. If nothing is
+// due, only time passes.
+func (d *Device) Step(now int64) {
+	at, ok := d.queue.next()
+	if !ok || at > now {
+		d.Tick(now)
+		return
+	}
+	d.now = max(d.now, at)
+	d.goal = d.now
+	d.queue.pop().run()
+}
+
+// catchUp runs what is due when a frame arrives.
+func (d *Device) catchUp(now int64) {
+	if !d.isStepwise {
+		d.Tick(now)
+	} else if now > d.now {
+		d.Tick(now - 1)
+		d.now = now
+	}
+}
+
 // Handle processes a command or a playback.chunk from the app, or a control frame. body is the body of a binary frame.
 // Each command and control frame gets exactly one result with the same ID, now or later. Frames of other types are
 // ignored.
 func (d *Device) Handle(now int64, f glasses.Frame, body []byte) {
-	d.Tick(now)
+	d.catchUp(now)
 	switch {
 	case glasses.IsCommand(f.Type):
 		d.command(f)
@@ -164,7 +191,7 @@ func (d *Device) Handle(now int64, f glasses.Frame, body []byte) {
 // Control executes a control frame for the host itself, e.g. for the buttons of a page. It returns the result. Events
 // are output as usual.
 func (d *Device) Control(now int64, typ string, payload, body []byte) glasses.Result {
-	d.Tick(now)
+	d.catchUp(now)
 	return d.control(typ, payload, body)
 }
 

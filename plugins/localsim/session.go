@@ -49,7 +49,8 @@ func newSession(o *pluginv1.AttachOpen, to attach.Sender, log *slog.Logger) (*se
 	begin := time.Now()
 	s.wall = func() int64 { return begin.UnixMilli() + time.Since(begin).Milliseconds() }
 	s.newID = attach.NewIDs()
-	s.device = device.New(model, device.Options{Snapshot: snapshot, NewID: s.newID, Pace: o.GetPace()})
+	s.device = device.New(model, device.Options{Snapshot: snapshot, NewID: s.newID, Pace: o.GetPace(),
+		Stepwise: s.virtual})
 	s.device.Tick(s.now())
 	return s, nil
 }
@@ -141,7 +142,8 @@ func (s *session) catchUp(now int64) {
 	}
 }
 
-// advance moves virtual time to the next step, or to the requested time if that is earlier.
+// advance moves virtual time to the next thing that is due, or to the requested time if that is earlier. Of several
+// things that are due at once it runs the first, so that the app can react to each.
 func (s *session) advance(f glasses.Frame) {
 	parsed, err := glasses.ParseControl(f.Type, f.Payload)
 	p, ok := parsed.(*glasses.Advance)
@@ -158,7 +160,12 @@ func (s *session) advance(f glasses.Frame) {
 	} else {
 		s.clock = to
 	}
-	s.step(s.clock)
+	if at, ok := s.device.Next(); ok && at <= s.clock {
+		s.device.Step(s.clock)
+		s.settle()
+	} else {
+		s.step(s.clock)
+	}
 	at, more := s.next()
 	reached := s.clock == to && (!more || at > to)
 	s.send(glasses.TypeResult, f.ID, glasses.Result{OK: true, Clock: &glasses.Clock{NowMs: s.clock, Reached: reached}})

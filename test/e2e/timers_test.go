@@ -3,10 +3,16 @@
 package e2e
 
 import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 )
 
 // exampleInto writes the files returned by getCodeExample into a new folder and returns the folder.
@@ -130,4 +136,51 @@ func program(t *testing.T, name string) string {
 		missing(t, name, "install it")
 	}
 	return path
+}
+
+// Of two timers that are due in the same virtual millisecond, the app handles the first completely, however long its
+// own requests take, before the second is due.
+func TestTimers_DueAtOnceKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	a := startAgent(w, "modern", false)
+	dir := exampleInto(t, a, "typescript", "timer")
+	answered := 0
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		time.Sleep(time.Duration(answered%3*10) * time.Millisecond) // a local server that is slow at times
+		answered++
+		fmt.Fprint(rw, answered)
+	}))
+	t.Cleanup(server.Close)
+	writeInto(t, filepath.Join(dir, "twice.ts"), `import { connect } from "./service/glasses.js";
+const glasses = await connect({ app: { name: "Twice", version: "1.0" } });
+const show = (text: string) => glasses.show({ type: "text", text });
+const ask = async () => (await fetch("`+server.URL+`")).text();
+await show("waiting");
+glasses.after(1000, async () => {
+  await ask();
+  await show("first");
+  await ask();
+  await show("first, again");
+});
+glasses.after(1000, () => show("second"));
+`)
+	for range full(30, 5) {
+		s := a.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "virtual"})
+		startApp(t, w, []string{nodeTool(t, "node/bin/node"), filepath.Join(dir, "twice.ts")}, s)
+		steps := json.RawMessage(`[{"expectDisplay":{"text":["waiting"]}},{"advance":1000}]`)
+		if verdict := a.call("runSteps", map[string]any{"steps": steps}); verdict.Structured["verdict"] != "pass" {
+			t.Fatalf("runSteps: got %v, want pass", verdict.Structured)
+		}
+		var shown []string
+		for _, row := range eventRows(t, a, s.str(t, "sessionId")) {
+			if row["type"] == "display.show" {
+				shown = append(shown, fmt.Sprint(dig(row, "payload", "tree", "text")))
+			}
+		}
+		if got := strings.Join(shown, " | "); got != "waiting | first | first, again | second" {
+			t.Fatalf("the app showed %s, want the first timer handled before the second", got)
+		}
+		a.call("closeSession", map[string]any{})
+	}
 }

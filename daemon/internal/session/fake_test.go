@@ -208,6 +208,10 @@ func (g *fakeGlasses) Send(data []byte, binary bool) error {
 		}
 		g.sleeps[f.ID] = g.now + p.Ms
 		return nil
+	case f.Type == glasses.TypePhrasesAnnounce:
+		var p glasses.Announce
+		_ = json.Unmarshal(f.Payload, &p)
+		g.state.Phrases = p.Phrases
 	case f.Type == glasses.TypeDisplayShow:
 		show, _ := glasses.ParseShow(f.Payload)
 		g.view = glasses.View{Tree: &show.Tree}

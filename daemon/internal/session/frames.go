@@ -52,7 +52,7 @@ func (a *App) Handle(ctx context.Context, raw []byte, binary bool) {
 	// overflowing.
 	if s.isVirtual() {
 		if !s.hasDelayedEffect(f.ID) {
-			_, _ = s.step(ctx, s.state.nowMs())
+			_, _ = s.ask(ctx, glasses.SimState, nil, nil)
 		}
 	} else if s.turns.unconfirmed++; s.turns.unconfirmed >= maxUnconfirmed {
 		_, _ = s.ask(ctx, glasses.SimState, nil, nil)

@@ -67,26 +67,21 @@ func (s *localSession) ask(ctx context.Context, typ string, payload any, media [
 }
 
 // step advances the glasses to the next scheduled event, but not beyond `to`. It returns after the event has been
-// relayed. The caller holds exchange.
+// relayed. Reached reports whether nothing more is due up to `to`. The caller holds exchange.
 func (s *localSession) step(ctx context.Context, to int64) (reached bool, err error) {
-	for {
-		res, err := s.ask(ctx, glasses.SimAdvance, glasses.Advance{ToMs: to}, nil)
-		if err != nil {
-			return false, err
-		}
-		if res.Clock == nil {
-			message := "the glasses did not report their time"
-			if res.Error != nil {
-				message = res.Error.Message
-			}
-			return false, &problem.Error{Code: problem.CodeUnsupported, Message: message}
-		}
-		before := s.state.nowMs()
-		s.state.advanceTo(res.Clock.NowMs)
-		if res.Clock.Reached || res.Clock.NowMs > before || to > before {
-			return res.Clock.Reached, nil
-		}
+	res, err := s.ask(ctx, glasses.SimAdvance, glasses.Advance{ToMs: to}, nil)
+	if err != nil {
+		return false, err
 	}
+	if res.Clock == nil {
+		message := "the glasses did not report their time"
+		if res.Error != nil {
+			message = res.Error.Message
+		}
+		return false, &problem.Error{Code: problem.CodeUnsupported, Message: message}
+	}
+	s.state.advanceTo(res.Clock.NowMs)
+	return res.Clock.Reached, nil
 }
 
 // settle waits, in real time, until every app has handled the frames sent to it and is waiting for the glasses again.
