@@ -1,14 +1,8 @@
 package app
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/sha256"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"io"
 	"net/http"
 	"strings"
@@ -16,6 +10,7 @@ import (
 
 	"github.com/service-dev/service/internal/credential"
 	"github.com/service-dev/service/test/llmtest"
+	"github.com/service-dev/service/test/testkey"
 )
 
 // A project key alone spends the day's allowance and is then told to attest. An attested install may go on, until its
@@ -89,30 +84,17 @@ func (w *gatewayWorld) untilRefused(path string) (calls int) {
 // attestDevelopment attests an install with a test key, and returns its token.
 func (w *gatewayWorld) attestDevelopment() string {
 	w.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	key := testkey.New(w.t)
 	w.exec(`INSERT INTO attest_settings (account_id, app_id, apple_apps, apple_development, packages, certificates,
-		test_key, version) SELECT account_id, app_id, '', 0, '', '', '` +
-		string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})) + `', 1 FROM projects`)
+		test_key, version) SELECT account_id, app_id, '', 0, '', '', '` + key.Public + `', 1 FROM projects`)
 	var challenge, token struct{ Challenge, Token string }
 	_, text := w.ask("POST", "/v1/attest/challenge", "")
 	if err := json.Unmarshal([]byte(text), &challenge); err != nil {
 		w.t.Fatalf("%v: %s", err, text)
 	}
 	const install = "a-simulator-of-a-test"
-	digest := sha256.Sum256([]byte(challenge.Challenge + "\n" + install))
-	signature, err := ecdsa.SignASN1(rand.Reader, key, digest[:])
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	body := `{"challenge":"` + challenge.Challenge + `","install":"` + install + `","signature":"` +
-		base64.StdEncoding.EncodeToString(signature) + `"}`
+		base64.StdEncoding.EncodeToString(key.Sign(challenge.Challenge, install)) + `"}`
 	_, text = w.ask("POST", "/v1/attest/development", body)
 	if err := json.Unmarshal([]byte(text), &token); err != nil || token.Token == "" {
 		w.t.Fatalf("attest: error %v, body %s", err, text)

@@ -1,14 +1,9 @@
 package attest_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/pem"
 	"errors"
 	"strings"
 	"sync"
@@ -24,6 +19,7 @@ import (
 	"github.com/service-dev/service/backend/internal/dbtest"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/test/testkey"
 )
 
 const (
@@ -44,7 +40,7 @@ type world struct {
 	apple    *attesttest.Apple
 	google   *attesttest.Google
 	digest   [32]byte
-	testKey  *ecdsa.PrivateKey
+	testKey  testkey.Key
 }
 
 func eachEngine(t *testing.T, f func(w *world)) {
@@ -63,13 +59,10 @@ func eachEngine(t *testing.T, f func(w *world)) {
 		w.Service = &attest.Service{Store: attest.NewStore(store), Hasher: hash, Now: clock, AppleRoot: w.apple.Root,
 			Credentials: w.credentials(hex.EncodeToString(make([]byte, 32)))}
 		w.who = w.key(project)
-		w.testKey, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		w.must(err)
-		der, err := x509.MarshalPKIXPublicKey(&w.testKey.PublicKey)
-		w.must(err)
+		w.testKey = testkey.New(t)
 		w.must(w.Set(t.Context(), "ada", project, attest.Settings{AppleApps: []string{app}, Packages: []string{pkg},
 			Certificates: []string{hex.EncodeToString(w.digest[:])},
-			TestKey:      string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}, audit.Person()))
+			TestKey:      w.testKey.Public}, audit.Person()))
 		decryption, verification := w.google.Keys(t)
 		w.must(w.SetPlayKeys(t.Context(), "ada", project, decryption, verification, audit.Person()))
 		f(w)
@@ -347,7 +340,7 @@ func TestSettings_RemovalsEndTokens(t *testing.T) {
 			w.must(err)
 			all = append(all, token)
 			challenge := w.challenge()
-			token, err = w.Development(t.Context(), w.who, challenge, install, w.sign(challenge+"\n"+install))
+			token, err = w.Development(t.Context(), w.who, challenge, install, w.testKey.Sign(challenge, install))
 			w.must(err)
 			all = append(all, token)
 		}
@@ -388,14 +381,6 @@ func TestSettings_RemovalsEndTokens(t *testing.T) {
 		_, err = w.Issue(t.Context(), w.who, stale)
 		w.refused("an attestation that was verified before the change", err, attest.ReasonNotConfigured)
 	})
-}
-
-func (w *world) sign(text string) []byte {
-	w.t.Helper()
-	digest := sha256.Sum256([]byte(text))
-	signature, err := ecdsa.SignASN1(rand.Reader, w.testKey, digest[:])
-	w.must(err)
-	return signature
 }
 
 func (w *world) play(challenge, install string, change func(*attesttest.Verdict)) (attest.Token, error) {
@@ -458,13 +443,12 @@ func nonce(challenge, project string) string {
 func TestDevelopment_NeedsTestKey(t *testing.T) {
 	eachEngine(t, func(w *world) {
 		const install = "a-simulator-in-continuous-integration"
-		sign := w.sign
 		challenge := w.challenge()
-		token, err := w.Development(t.Context(), w.who, challenge, install, sign(challenge+"\n"+install))
+		token, err := w.Development(t.Context(), w.who, challenge, install, w.testKey.Sign(challenge, install))
 		w.must(err)
 		w.opens(token, nil)
 		challenge = w.challenge()
-		_, err = w.Development(t.Context(), w.who, challenge, install+"2", sign(challenge+"\n"+install))
+		_, err = w.Development(t.Context(), w.who, challenge, install+"2", w.testKey.Sign(challenge, install))
 		w.refused("another install", err, attest.ReasonSignature)
 
 		o, err := w.Overview(t.Context(), "ada", project, "")
@@ -483,7 +467,7 @@ func TestDevelopment_NeedsTestKey(t *testing.T) {
 		next.TestKey = ""
 		w.must(w.Set(t.Context(), "ada", project, next, audit.Person()))
 		challenge = w.challenge()
-		_, err = w.Development(t.Context(), w.who, challenge, install, sign(challenge+"\n"+install))
+		_, err = w.Development(t.Context(), w.who, challenge, install, w.testKey.Sign(challenge, install))
 		w.refused("without a test key", err, attest.ReasonNotConfigured)
 	})
 }

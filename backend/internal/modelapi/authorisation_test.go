@@ -2,13 +2,7 @@ package modelapi
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/sha256"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"flag"
 	"fmt"
@@ -35,6 +29,7 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/test/enginetest"
+	"github.com/service-dev/service/test/testkey"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/authorisation.md")
@@ -142,23 +137,16 @@ func sessionTokens(t *testing.T, live *sessions.Assistants, links *link.Service)
 // installTokens returns callers with the tokens of installs.
 func installTokens(t *testing.T, installs *attest.Service, keys storedKeys) (columns []column) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	key := testkey.New(t)
 	const project, id = "com.example.app", "an-install-of-an-app"
-	err = errors.Join(err, installs.Set(t.Context(), "ada", project, attest.Settings{TestKey: string(pem.EncodeToMemory(
-		&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}, audit.Person()))
+	err := installs.Set(t.Context(), "ada", project, attest.Settings{TestKey: key.Public}, audit.Person())
 	for i, name := range []string{"token of ada's install", "token of a revoked install"} {
 		minted, keyErr := keys.MintKey(t.Context(), "ada", project, name, audit.Person())
 		owner := projects.KeyOwner{AccountID: "ada", Project: project, KeyID: minted.ID}
 		c, challengeErr := installs.Challenge(t.Context(), owner)
 		install := fmt.Sprintf("%s-%d", id, i)
-		digest := sha256.Sum256([]byte(c.Text + "\n" + install))
-		signature, signErr := ecdsa.SignASN1(rand.Reader, key, digest[:])
-		token, attestErr := installs.Development(t.Context(), owner, c.Text, install, signature)
-		if err = errors.Join(err, keyErr, challengeErr, signErr, attestErr); err != nil {
+		token, attestErr := installs.Development(t.Context(), owner, c.Text, install, key.Sign(c.Text, install))
+		if err = errors.Join(err, keyErr, challengeErr, attestErr); err != nil {
 			t.Fatal(err)
 		}
 		if i == 1 {

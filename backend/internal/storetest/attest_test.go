@@ -1,13 +1,7 @@
 package storetest
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/sha256"
-	"crypto/x509"
 	"encoding/hex"
-	"encoding/pem"
 	"testing"
 	"time"
 
@@ -16,6 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/credentials"
 	"github.com/service-dev/service/backend/internal/projects"
+	"github.com/service-dev/service/test/testkey"
 )
 
 func TestAttest(t *testing.T) {
@@ -36,10 +31,9 @@ func attestedInstalls(t *testing.T, f *purses) {
 			Now: f.clock.now})}
 	key := must(f.projects.MintKey(t.Context(), "ada", appID, "app", audit.Person()))(t)
 	who := projects.KeyOwner{AccountID: "ada", Project: appID, KeyID: key.ID}
-	private := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
-	der := must(x509.MarshalPKIXPublicKey(&private.PublicKey))(t)
-	fatal(t, s.Set(t.Context(), "ada", appID, attest.Settings{AppleApps: []string{app}, TestKey: string(pem.EncodeToMemory(
-		&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}, audit.Person()))
+	testKey := testkey.New(t)
+	fatal(t, s.Set(t.Context(), "ada", appID, attest.Settings{AppleApps: []string{app}, TestKey: testKey.Public},
+		audit.Person()))
 
 	challenge := func() string { return must(s.Challenge(t.Context(), who))(t).Text }
 	d := attesttest.NewDevice(t, app, f.clock.now().AddDate(0, 0, 1))
@@ -48,8 +42,7 @@ func attestedInstalls(t *testing.T, f *purses) {
 	text = challenge()
 	again := must(s.AppleAssertion(t.Context(), who, text, d.KeyID(t), d.Assert(t, text)))(t)
 	text = challenge()
-	digest := sha256.Sum256([]byte(text + "\n" + name))
-	signature := must(ecdsa.SignASN1(rand.Reader, private, digest[:]))(t)
+	signature := testKey.Sign(text, name)
 	must(s.Development(t.Context(), who, text, name, signature))(t)
 	if _, err := s.Development(t.Context(), who, text, name, signature); err == nil {
 		t.Error("a challenge was accepted twice")
@@ -70,8 +63,7 @@ func attestedInstalls(t *testing.T, f *purses) {
 	}
 	f.clock.pass(attest.InstallsKept + time.Hour)
 	text = challenge()
-	digest = sha256.Sum256([]byte(text + "\n" + name + "-2"))
-	signature = must(ecdsa.SignASN1(rand.Reader, private, digest[:]))(t)
+	signature = testKey.Sign(text, name+"-2")
 	must(s.Development(t.Context(), who, text, name+"-2", signature))(t)
 	fatal(t, s.Sweep(t.Context()))
 	if o = must(s.Overview(t.Context(), "ada", appID, ""))(t); len(o.Latest) != 1 || len(o.Refusals) != 0 {
