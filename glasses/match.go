@@ -27,6 +27,11 @@ func NeverMatches(typ, kind, chip, sender string) string {
 
 func fieldFits(want, of string) bool { return want == "" || of == "" || want == of }
 
+// servesRow reports whether the service itself writes rows of a type.
+func servesRow(typ string) bool {
+	return typ == TypeTranscription || typ == TypeDevice || !IsCommand(typ) && !FromGlasses(typ)
+}
+
 // rowsOf returns the kinds, chips and senders that rows of a type can have. An empty chip is any chip.
 func rowsOf(typ string) (rows []Event) {
 	if typ == "" {
@@ -39,8 +44,7 @@ func rowsOf(typ string) (rows []Event) {
 		row.Chip = "" // that of its command, or errors
 	}
 	for _, sender := range []string{SenderApp, SenderGlasses, SenderService} {
-		isPeer := sender != SenderService
-		if isPeer && MaySend(sender, typ) != nil || !isPeer && row.Kind == KindRequest {
+		if sender == SenderService && !servesRow(typ) || sender != SenderService && MaySend(sender, typ) != nil {
 			continue
 		}
 		one := row

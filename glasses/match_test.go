@@ -22,7 +22,9 @@ func TestNeverMatches(t *testing.T) {
 		{typ: "app.attached", kind: "request", want: "app.attached has kind event and sender app on the chip custom, or " +
 			"kind event and sender glasses on the chip lifecycle, or kind event and sender service on the chip lifecycle"},
 		{typ: "input", kind: "request",
-			want: "input has kind event and sender glasses on the chip display, or kind event and sender service on the chip display"},
+			want: "input has kind event and sender glasses on the chip display"},
+		{typ: "input", sender: "service", want: "input has kind event and sender glasses on the chip display"},
+		{typ: "device", sender: "service"},
 		{typ: "result", sender: "app", want: "result has kind result and sender glasses, or kind result and sender service"},
 		{kind: "request", sender: "glasses", want: "entries have kind request and sender app, or kind result and sender " +
 			"glasses, or kind result and sender service, or kind event and sender app, or kind event and sender glasses, or " +

@@ -47,6 +47,8 @@ const MaxFindings = 20
 type Finding struct {
 	// Kind is one of the Finding constants.
 	Kind string `json:"kind"`
+	// Type is the type of a node that is drawn without a text, such as icon.
+	Type string `json:"type,omitempty"`
 	// Path is the path of the node in its tree, e.g. tree.children[0]. ID is the node's ID, if it has one.
 	Path string `json:"path"`
 	ID   string `json:"id,omitempty"`
@@ -68,10 +70,12 @@ func (f Finding) Message() string {
 	if f.Text != "" {
 		name = strings.ToValidUTF8(f.Text[:min(len(f.Text), 60)], "")
 	}
-	if name == "" {
-		return f.Path + " " + words
+	if name != "" {
+		name = strings.TrimSpace(fmt.Sprintf("%s %q", f.Type, name))
+	} else {
+		name = f.Type
 	}
-	return fmt.Sprintf("%q (%s) %s", name, f.Path, words)
+	return fmt.Sprintf("%s (%s) %s", name, f.Path, words)
 }
 
 // Kinds of a Finding.

@@ -80,7 +80,7 @@ func (d *Device) forget(owner any) {
 // Answer passes the host's answer to the Ask with this ID, which is material or an error. An answer that is no longer
 // expected is ignored.
 func (d *Device) Answer(now int64, id int, m Material, err *glasses.Error) {
-	d.Tick(now)
+	d.catchUp(now)
 	i := slices.IndexFunc(d.asks, func(a ask) bool { return a.id == id })
 	if i < 0 {
 		return

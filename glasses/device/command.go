@@ -145,6 +145,10 @@ func (d *Device) run(c *command, payload any) {
 
 // sleep answers a command after ms milliseconds, or earlier if wake is called.
 func (d *Device) sleep(c *command, ms int64) {
+	if ms == 0 {
+		d.ok(c)
+		return
+	}
 	d.sleeping[c.id] = c
 	d.after(ms, c, func() { d.wake(c.id) })
 }

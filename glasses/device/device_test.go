@@ -366,3 +366,26 @@ func TestTimers_CancelAnswersASleepAtOnce(t *testing.T) {
 		t.Errorf("the other sleep: %s, want ok", b.code(kept))
 	}
 }
+
+// In virtual time, what is due at once happens one after the other, whatever the app sends meanwhile.
+func TestStep_RunsOneThing(t *testing.T) {
+	m, _ := glasses.Model("rayban_display")
+	b := &bench{t: t, d: device.New(m, device.Options{Stepwise: true}), seen: media.TestPicture(64, 48, 0)}
+	first, second := b.do(glasses.TypeClockSleep, `{"ms":1000}`), b.do(glasses.TypeClockSleep, `{"ms":1000}`)
+	if now := b.do(glasses.TypeClockSleep, `{"ms":0}`); b.code(now) != "ok" {
+		t.Error("a sleep of 0 ms waits")
+	}
+	b.now = 1000
+	b.d.Step(b.now)
+	b.settle()
+	b.must(glasses.TypeDisplayShow, `{"tree":{"type":"text","text":"x"}}`)
+	b.must(glasses.TypeCameraPhoto, "")
+	if b.code(first) != "ok" || b.code(second) != "none" {
+		t.Errorf("the sleeps have the results %s and %s, want only the first", b.code(first), b.code(second))
+	}
+	b.d.Step(b.now)
+	b.settle()
+	if b.code(second) != "ok" {
+		t.Error("the second sleep has not ended")
+	}
+}

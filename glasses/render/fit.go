@@ -24,7 +24,7 @@ func Fit(m glasses.DeviceModel, v glasses.View) []glasses.Finding {
 	if !ok || s.root == nil {
 		return nil
 	}
-	f := fitting{scene: s, fits: map[*box]bool{}, lines: map[*box][]bool{}, focused: make([]bool, len(s.targets))}
+	f := fitting{scene: s, fits: map[*box]bool{}, whole: map[*box]bool{}, lines: map[*box][]bool{}, focused: make([]bool, len(s.targets))}
 	f.look()
 	if m.MoveKind() != "" {
 		f.travel("down")
@@ -38,7 +38,8 @@ func Fit(m glasses.DeviceModel, v glasses.View) []glasses.Finding {
 type fitting struct {
 	*scene
 	views   int
-	fits    map[*box]bool   // targets and graphics that have been completely on the panel
+	fits    map[*box]bool   // targets that have been completely on the panel
+	whole   map[*box]bool   // graphics that have been completely on the panel
 	lines   map[*box][]bool // lines of each text that have been completely on the panel
 	focused []bool          // targets that have had the focus
 }
@@ -66,8 +67,11 @@ func (f *fitting) look() {
 		if !r.Overlaps(clip) {
 			return
 		}
-		if b.target >= 0 && r.In(clip) || b.target < 0 && isGraphic(b.n) && f.isWhole(paintedBox{b, r, clip}) {
+		if b.target >= 0 && r.In(clip) {
 			f.fits[b] = true
+		}
+		if isGraphic(b.n) && f.isWhole(paintedBox{b, r, clip}) {
+			f.whole[b] = true
 		}
 		if b.text != nil {
 			f.lookAtLines(b, r, f.paintClip(r, clip))
@@ -108,7 +112,11 @@ func (f *fitting) findings() []glasses.Finding {
 		if len(text) > maxFindingText {
 			text = strings.ToValidUTF8(text[:maxFindingText], "") + "…"
 		}
-		found = append(found, glasses.Finding{Kind: kind, Path: b.path(), ID: b.n.ID, Text: text})
+		one := glasses.Finding{Kind: kind, Path: b.path(), ID: b.n.ID, Text: text}
+		if isGraphic(b.n) {
+			one.Type = b.n.Type
+		}
+		found = append(found, one)
 	}
 	f.walk(func(b *box, _, _ image.Rectangle) {
 		if b.target >= 0 && !f.fits[b] {
@@ -144,7 +152,7 @@ func (f *fitting) isInCutTarget(b *box) bool {
 // isClipped reports whether part of a text or a graphic was never on the panel.
 func (f *fitting) isClipped(b *box) bool {
 	if isGraphic(b.n) {
-		return !f.fits[b]
+		return !f.whole[b]
 	}
 	if b.text == nil {
 		return false

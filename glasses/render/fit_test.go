@@ -60,6 +60,11 @@ func TestFit_ReportsWhatTheWearerCannotSeeOrReach(t *testing.T) {
 		{"a button that is cut", "even_g1", column(text("1"), text("2"), text("3"), text("4"), button("a", "A")),
 			[]string{"cut tree.children[4]"}},
 		{"a word that is broken", "rayban_display", narrow, []string{"broken_word tree.children[0]"}},
+		{"an icon below the panel", "even_g1", column(text("Turn left"),
+			glasses.Node{Type: glasses.NodeIcon, Icon: "arrow-left", Width: 300}), []string{"clipped tree.children[1]"}},
+		{"an icon wider than its list", "even_g1", glasses.Node{Type: glasses.NodeRow, Children: []glasses.Node{
+			{Type: glasses.NodeList, Children: []glasses.Node{{Type: glasses.NodeIcon, ID: "a", Icon: "check", Width: 90}}},
+			{Type: glasses.NodeProgress, Width: 540}}}, []string{"clipped tree.children[0].children[0]"}},
 		{"no panel", "rayban_meta", column(text("x")), []string{}},
 	} {
 		if diff := cmp.Diff(test.want, kinds(test.model, test.tree)); diff != "" {

@@ -20,6 +20,8 @@ type Graphic struct {
 	// Visible is VisibleFull if Rect is on the panel and nothing is drawn over the graphic, and VisibleNone if no pixel
 	// of it can be seen. An image with nothing to see, such as a black one, counts by its Rect alone.
 	Visible string
+	// Whole reports whether Rect is on the panel, even if something is drawn over the graphic.
+	Whole bool
 }
 
 // maxEmptyIcon is the largest side of an icon that may have no pixel on a panel without antialiasing.
@@ -66,14 +68,14 @@ func (s *scene) graphicOf(p paintedBox, places []paintedPlace, paint func() *own
 	if _, ok := s.leastSeen(s.ink(p.n.Colour), rgb{}); !ok && p.n.Type != glasses.NodeImage || !at.Overlaps(clip) {
 		return g
 	}
-	whole := s.isWhole(p)
-	if whole && at.Dx() > maxEmptyIcon && !isCovered(p.box, at, places) {
+	g.Whole = s.isWhole(p)
+	if g.Whole && at.Dx() > maxEmptyIcon && !isCovered(p.box, at, places) {
 		g.Visible = VisibleFull
 		return g
 	}
 	switch pixels := paint().of[p.box]; {
 	case pixels.painted == pixels.covered && (p.n.Type != glasses.NodeImage || pixels.painted > 0):
-	case whole && pixels.covered == 0:
+	case g.Whole && pixels.covered == 0:
 		g.Visible = VisibleFull
 	default:
 		g.Visible = VisiblePartial

@@ -84,7 +84,7 @@ func (i *Inspection) Hide() {
 		i.Targets[k].Visible = VisibleNone
 	}
 	for k := range i.Graphics {
-		i.Graphics[k].Visible = VisibleNone
+		i.Graphics[k].Visible, i.Graphics[k].Whole = VisibleNone, false
 	}
 }
 

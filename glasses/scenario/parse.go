@@ -61,6 +61,9 @@ func Parse(data []byte) (Scenario, error) {
 			if step.ExpectDisplay != nil {
 				step.ExpectDisplay.Loose = true
 			}
+			if step.ExpectNothingClipped != nil {
+				step.ExpectNothingClipped.Loose = true
+			}
 		}
 		return s, check(s.Steps)
 	}

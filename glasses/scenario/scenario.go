@@ -156,7 +156,8 @@ type ExpectDisplay struct {
 	// WithinMs is 0 to MaxWithin. If it is missing, the wait is DefaultWithin, or longer while a slow panel has not
 	// confirmed its picture.
 	WithinMs *int64 `json:"withinMs,omitempty"`
-	// Loose is set in scenarios of version 1. Text may then be part of a node's text, and Absent ignores icons.
+	// Loose is set in scenarios of version 1. Text may then be part of a node's text, icons count neither for Images
+	// nor for Absent, and an image counts even if something is drawn over it.
 	Loose bool `json:"-"`
 }
 
@@ -166,6 +167,8 @@ type ExpectNothingClipped struct {
 	// Models lists IDs of models with a panel; empty means all.
 	Models   []string `json:"models,omitempty"`
 	WithinMs *int64   `json:"withinMs,omitempty"`
+	// Loose is set in scenarios of version 1. Icons and progress bars then need not fit.
+	Loose bool `json:"-"`
 }
 
 // ExpectMemory describes what the app's assistant must remember about the wearer within WithinMs. Exactly one of Text

@@ -164,7 +164,8 @@ func (s *session) advance(f glasses.Frame) {
 		s.device.Step(s.clock)
 		s.settle()
 	} else {
-		s.step(s.clock)
+		s.device.Tick(s.clock)
+		s.speak(s.clock)
 	}
 	at, more := s.next()
 	reached := s.clock == to && (!more || at > to)
@@ -175,15 +176,23 @@ func (s *session) advance(f glasses.Frame) {
 func (s *session) step(at int64) {
 	s.device.Tick(at)
 	s.settle()
-	for len(s.script) > 0 && s.script[0].AtMs <= at {
-		l := s.script[0]
-		s.script = s.script[1:]
-		payload, err := json.Marshal(glasses.Transcript{Text: l.Text, Final: l.Final, Language: l.Language})
-		if err == nil {
-			s.device.Control(at, glasses.SimTranscript, payload, nil)
-		}
-		s.settle()
+	for s.speak(at) {
 	}
+}
+
+// speak delivers the next line of the script if it is due, and reports whether it was.
+func (s *session) speak(at int64) bool {
+	if len(s.script) == 0 || s.script[0].AtMs > at {
+		return false
+	}
+	l := s.script[0]
+	s.script = s.script[1:]
+	payload, err := json.Marshal(glasses.Transcript{Text: l.Text, Final: l.Final, Language: l.Language})
+	if err == nil {
+		s.device.Control(at, glasses.SimTranscript, payload, nil)
+	}
+	s.settle()
+	return true
 }
 
 // settle sends the output of the glasses and carries out their requests until there are no more.

@@ -225,7 +225,7 @@ func (x *run) expectDisplay(ctx context.Context, i int, e *scenario.ExpectDispla
 // expectNothingClipped waits until the tree on the panel fits all models.
 func (x *run) expectNothingClipped(ctx context.Context, i int, e *scenario.ExpectNothingClipped) error {
 	return x.untilDisplay(ctx, i, e.WithinMs, func(d session.Display) []string {
-		return session.Misfits(d.View.Tree, d.On(e.DeviceModels()))
+		return session.Misfits(d.View.Tree, d.On(e.DeviceModels()), e.Loose)
 	})
 }
 

@@ -84,6 +84,12 @@ func TestDisplay_ReadsInOrder(t *testing.T) {
 			t.Errorf("%q in any order: unmet %q, want none", test.text, unmet)
 		}
 	}
+	indented := NewDisplay(m, glasses.FreshState(), render.Clamp(m, glasses.View{Tree: &glasses.Node{
+		Type: glasses.NodeText, Text: "  Milk\n\n\n\n\n\nEggs"}}))
+	if unmet := indented.Unmet(scenario.ExpectDisplay{Text: []string{"  Milk"}, InOrder: true, AllowPartial: true,
+		Contains: true}); len(unmet) != 1 {
+		t.Errorf("a text without its spaces: unmet %q, want one sentence", unmet)
+	}
 	unmet := d.Unmet(scenario.ExpectDisplay{Text: []string{"Milk", "Bread"}, InOrder: true})
 	if len(unmet) != 1 || !strings.Contains(unmet[0], "cannot be read") {
 		t.Errorf("a missing text: unmet %q, want one sentence", unmet)
@@ -122,12 +128,18 @@ func TestDisplay_ComparesByTheVersionOfTheScenario(t *testing.T) {
 	if unmet := unmetOf(old); len(unmet) > 0 {
 		t.Errorf("version 1: %q, want none", unmet)
 	}
+	clipped := glasses.Node{Type: glasses.NodeIcon, Icon: "check", Width: 300}
+	for _, loose := range []bool{true, false} {
+		if misfits := Misfits(&clipped, []glasses.DeviceModel{m}, loose); len(misfits) > 0 == loose {
+			t.Errorf("loose %v: %q", loose, misfits)
+		}
+	}
 	want := []string{`"2 m" is only a part of the text "42 m"; with contains: true, parts are enough`, `"battery" can be seen`}
 	if unmet := unmetOf(strings.Replace(file, "VERSION", "2", 1)); !slices.Equal(unmet, want) {
 		t.Errorf("version 2: %q, want %q", unmet, want)
 	}
 
-	// What a run of an old file asserts keeps its meaning in a new recording.
+	// The texts that a run of an old file asserts keep their meaning in a new recording.
 	s, err := scenario.Parse([]byte(old))
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func TestDisplay_OfABrowserSessionLacksAddedFonts(t *testing.T) {
 	if len(d.Findings()) != 1 || len(d.Text()) != 0 || !d.IsMissingAddedFont() {
 		t.Errorf("a browser session: findings %v; want the font reported as missing here", d.Findings())
 	}
-	if len(Misfits(d.View.Tree, d.On(glasses.Models()))) == 0 {
+	if len(Misfits(d.View.Tree, d.On(glasses.Models()), false)) == 0 {
 		t.Error("the tree fits other models in a browser session, want its characters missing")
 	}
 }

@@ -3,6 +3,7 @@ package tools
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -295,6 +296,28 @@ func TestCompleteAuthLink_EndsWhenCancelled(t *testing.T) {
 	result, fields := w.callIn(ctx, t, "completeAuthLink", `{"deviceCode":"x"}`, IO{})
 	if !result.IsError || fields["code"] != problem.CodeCancelled {
 		t.Errorf("answered %v", fields)
+	}
+}
+
+// The filters of getEventLog return rows of one type or chip, and read on after the last row that was looked at.
+func TestGetEventLog_Filters(t *testing.T) {
+	w := newWorld().locally()
+	const row = `{"seq":%d,"kind":"%s","chip":"%s","type":"%s","sender":"app","payload":{}}`
+	w.page = rows(fmt.Sprintf(row, 1, "request", "display", "display.show"), fmt.Sprintf(row, 2, "event", "custom", "score"),
+		fmt.Sprintf(row, 3, "request", "display", "display.show"), fmt.Sprintf(row, 4, "event", "custom", "score"))
+	for args, want := range map[string]string{
+		`{"type":"display.show"}`:           "2 rows, next 4, more false",
+		`{"type":"display.show","limit":1}`: "1 rows, next 2, more true",
+		`{"chip":"custom"}`:                 "2 rows, next 4, more false",
+		`{"type":"input"}`:                  "0 rows, next 4, more false",
+		`{"type":"input","chip":"voice"}`:   "invalid_request",
+	} {
+		_, fields := w.call(t, "getEventLog", args, IO{})
+		events, _ := fields["events"].([]any)
+		got := fmt.Sprintf("%d rows, next %v, more %v", len(events), fields["next"], fields["more"])
+		if got != want && fields["code"] != want {
+			t.Errorf("%s: got %s (%v), want %s", args, got, fields["code"], want)
+		}
 	}
 }
 

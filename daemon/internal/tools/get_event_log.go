@@ -7,6 +7,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -18,6 +19,8 @@ type getEventLogArgs struct {
 	sessionArg
 	Since *integer `json:"since" jsonschema:"Rows after this one."`
 	Limit *integer `json:"limit" jsonschema:"1 to 500."`
+	Type  string   `json:"type" jsonschema:"Only rows of this type."`
+	Chip  string   `json:"chip"`
 }
 
 type eventLogAnswer struct {
@@ -40,19 +43,58 @@ func (t getEventLog) definition() definition {
 	), t.run,
 		on("since", byDefault(0)),
 		on("limit", byDefault(session.DefaultLimit)),
+		on("chip", oneOf(glasses.Chips()...)),
 	)
 }
 
 func (t getEventLog) run(ctx context.Context, c call, args getEventLogArgs) (any, error) {
 	since := clamp(args.Since, 0, 0, 1<<53)
 	limit := clamp(args.Limit, session.DefaultLimit, 1, session.MaxLimit)
+	filter, err := filterOf(waitForEventArgs{Type: args.Type, Chip: args.Chip})
+	if err != nil {
+		return nil, err
+	}
 	return t.onSession(ctx, c, args.SessionID, func(ctx context.Context, target backend.Target, id string) (any, error) {
-		page, err := t.sessions.Since(ctx, target, id, since, int(limit))
+		page, err := t.rows(ctx, target, id, since, int(limit), filter)
 		if err != nil {
 			return nil, err
 		}
 		return eventLog(id, since, page), nil
 	})
+}
+
+// maxScanned is how many pages of rows a call with a filter reads. The next call continues there.
+const maxScanned = 20
+
+// rows returns the first rows after since that pass the filter.
+func (t getEventLog) rows(ctx context.Context, target backend.Target, id string, since int64, limit int,
+	filter rowFilter) (backendapi.EventPage, error) {
+	if filter.words == "" {
+		return t.sessions.Since(ctx, target, id, since, limit)
+	}
+	found := backendapi.EventPage{Next: since, More: true}
+	for range maxScanned {
+		page, err := t.sessions.Since(ctx, target, id, found.Next, session.MaxLimit)
+		if err != nil {
+			return found, err
+		}
+		found.Truncated = found.Truncated || page.Truncated
+		for _, raw := range page.Events {
+			seq, fits := filter.fits(raw)
+			if fits && len(found.Events) == limit {
+				return found, nil
+			}
+			if fits {
+				found.Events = append(found.Events, raw)
+			}
+			found.Next = seq
+		}
+		if found.Next = max(found.Next, page.Next); !page.More {
+			found.More = false
+			break
+		}
+	}
+	return found, nil
 }
 
 func eventLog(id string, since int64, page backendapi.EventPage) eventLogAnswer {

@@ -254,7 +254,7 @@ func TestWaitForEvent(t *testing.T) {
 		{`{}`, "found"},
 		{`{"payload":{"target":"done"}}`, "found"}, {`{"payload":{"at":[1,{"a":2}]}}`, "found"},
 		{`{"payload":{"target":"other"}}`, "timeout"}, {`{"payload":{"at":[1]}}`, "timeout"},
-		{`{"type":"input","sender":"service"}`, "timeout"},
+		{`{"type":"motion"}`, "timeout"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld().locally()

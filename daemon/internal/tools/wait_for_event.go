@@ -178,7 +178,7 @@ func filterOf(args waitForEventArgs) (rowFilter, error) {
 		f.words += fmt.Sprintf(" %s %s", w.name, clip(w.v))
 	}
 	if why := glasses.NeverMatches(args.Type, args.Kind, args.Chip, args.Sender); why != "" {
-		return f, invalid("no entry of the event log can match: "+why, "Leave out all filters but type.")
+		return f, invalid("no entry of the event log can match: "+why, "Leave out one of the filters.")
 	}
 	if len(args.Payload) > 0 && string(args.Payload) != "null" {
 		if json.Unmarshal(args.Payload, &f.payload) != nil || args.Payload[0] != '{' {
