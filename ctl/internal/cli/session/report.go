@@ -281,6 +281,9 @@ func writeReport(file string, data []byte) error {
 		mode = info.Mode().Perm()
 		keepOwner = func(f *os.File) error { return fileowner.KeepOwner(f, info) }
 	}
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return fail(err)
+	}
 	temp, err := os.CreateTemp(filepath.Dir(target), reportTemp+"*")
 	if err != nil {
 		return fail(err)

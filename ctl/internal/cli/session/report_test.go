@@ -25,8 +25,8 @@ func TestWriteReport_ReplacesOrLeaves(t *testing.T) {
 	if info, err := os.Lstat(link); err != nil || info.Mode().IsRegular() {
 		t.Errorf("the symbolic link was replaced: %v", err)
 	}
-	if err := writeReport(filepath.Join(dir, "nosuch", "x"), nil); err == nil {
-		t.Error("writing a report to a missing folder succeeded")
+	if err := writeReport(filepath.Join(file, "x"), nil); err == nil {
+		t.Error("writing a report below a file succeeded")
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
 		t.Errorf("unexpected files: got %v, %v", entries, err)

@@ -89,8 +89,11 @@ func (o *runOptions) check(files, appCommand []string) error {
 		return err
 	}
 	for _, file := range []string{o.junit, o.html} {
-		if info, err := os.Stat(filepath.Dir(file)); file != "" && (err != nil || !info.IsDir()) {
-			return fmt.Errorf("cannot write %s: its folder does not exist", file)
+		if file == "" {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return fmt.Errorf("cannot write %s: create its folder: %w", file, err)
 		}
 	}
 	return nil
