@@ -44,7 +44,8 @@ func rowsOf(typ string) (rows []Event) {
 		row.Chip = "" // that of its command, or errors
 	}
 	for _, sender := range []string{SenderApp, SenderGlasses, SenderService} {
-		if sender == SenderService && !servesRow(typ) || sender != SenderService && MaySend(sender, typ) != nil {
+		if sender == SenderService && !servesRow(typ) || sender != SenderService && MaySend(sender, typ) != nil ||
+			sender == SenderGlasses && !FromGlasses(typ) && typ != TypeResult {
 			continue
 		}
 		one := row

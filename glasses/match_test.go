@@ -20,7 +20,7 @@ func TestNeverMatches(t *testing.T) {
 		{typ: "display.show", kind: "event", want: "display.show has kind request and sender app on the chip display"},
 		{typ: "display.show", sender: "glasses", want: "display.show has kind request and sender app on the chip display"},
 		{typ: "app.attached", kind: "request", want: "app.attached has kind event and sender app on the chip custom, or " +
-			"kind event and sender glasses on the chip lifecycle, or kind event and sender service on the chip lifecycle"},
+			"kind event and sender service on the chip lifecycle"},
 		{typ: "input", kind: "request",
 			want: "input has kind event and sender glasses on the chip display"},
 		{typ: "input", sender: "service", want: "input has kind event and sender glasses on the chip display"},

@@ -64,6 +64,7 @@ func (f Finding) Message() string {
 		FindingClipped: "is never completely on the panel", FindingCut: "is a target that is never completely on the panel",
 		FindingBrokenWord:   "is a button with a broken word",
 		FindingUnreachable:  "is a target that the wearer's inputs do not reach",
+		FindingUnknownIcon:  "is an icon with an unknown name, drawn as an empty box",
 		FindingMissingGlyph: "contains characters that no font here contains: " + f.Missing,
 	}[f.Kind]
 	name := f.ID
@@ -84,6 +85,7 @@ const (
 	FindingCut          = "cut"           // a target is never completely on the panel
 	FindingBrokenWord   = "broken_word"   // a word in a button's label is split across lines
 	FindingUnreachable  = "unreachable"   // the inputs of the model cannot move the focus to a target
+	FindingUnknownIcon  = "unknown_icon"  // no icon has this name, so the wearer sees an empty box
 	FindingMissingGlyph = "missing_glyph" // no font has a character of a text, so the wearer sees a box
 )
 

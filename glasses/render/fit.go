@@ -124,6 +124,9 @@ func (f *fitting) findings() []glasses.Finding {
 		} else if !f.isInCutTarget(b) && f.isClipped(b) {
 			add(glasses.FindingClipped, b)
 		}
+		if _, known := iconShapes[b.n.Icon]; b.n.Type == glasses.NodeIcon && !known {
+			add(glasses.FindingUnknownIcon, b)
+		}
 		if b.n.Type == glasses.NodeButton && b.text.breaksWord() {
 			add(glasses.FindingBrokenWord, b)
 		}

@@ -65,6 +65,8 @@ func TestFit_ReportsWhatTheWearerCannotSeeOrReach(t *testing.T) {
 		{"an icon wider than its list", "even_g1", glasses.Node{Type: glasses.NodeRow, Children: []glasses.Node{
 			{Type: glasses.NodeList, Children: []glasses.Node{{Type: glasses.NodeIcon, ID: "a", Icon: "check", Width: 90}}},
 			{Type: glasses.NodeProgress, Width: 540}}}, []string{"clipped tree.children[0].children[0]"}},
+		{"an icon that does not exist", "even_g1", glasses.Node{Type: glasses.NodeIcon, Icon: "nope"},
+			[]string{"unknown_icon tree"}},
 		{"no panel", "rayban_meta", column(text("x")), []string{}},
 	} {
 		if diff := cmp.Diff(test.want, kinds(test.model, test.tree)); diff != "" {

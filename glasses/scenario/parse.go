@@ -113,7 +113,7 @@ func addStepExample(err error) error {
 	return err
 }
 
-// checkMatches is check for steps of version 2, whose expectations of rows must be able to match.
+// checkMatches is check for steps of version 2, whose expectations must be able to fail and to pass.
 func checkMatches(steps []Step) error {
 	for i, s := range steps {
 		if e := s.Expect; e != nil {
@@ -121,6 +121,10 @@ func checkMatches(steps []Step) error {
 				return &Error{Path: fmt.Sprintf("steps[%d].expect", i), Message: "no entry of the event log can match: " + why,
 					Example: `{"expect": {"type": "display.show"}}`, Beyond: true}
 			}
+		}
+		if e := s.ExpectDisplay; e != nil && slices.Contains(slices.Concat(e.Text, e.Absent, e.Images), "") {
+			return &Error{Path: fmt.Sprintf("steps[%d].expectDisplay", i), Message: "an empty text is found everywhere",
+				Want: "texts of at least one character", Example: `{"expectDisplay": {"text": ["Milk"]}}`, Beyond: true}
 		}
 	}
 	return check(steps)

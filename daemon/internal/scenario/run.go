@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -277,7 +278,7 @@ func (x *run) step(ctx context.Context, i int, s *scenario.Step) error {
 		if d.Model.Panel == nil {
 			return unmet("cannot take a picture: %s has no panel", d.Model.ID)
 		}
-		x.picture(ctx, pictureName(*s.Picture), d)
+		x.picture(ctx, x.ownName(pictureName(*s.Picture)), d)
 		return nil
 	}
 }
@@ -360,6 +361,20 @@ func pictureName(named string) string {
 		return "picture-" + named
 	}
 	return named
+}
+
+// ownName returns a name that no earlier picture of the run has.
+func (x *run) ownName(name string) string {
+	x.drawn.Lock()
+	defer x.drawn.Unlock()
+	isTaken := func(name string) bool {
+		return slices.ContainsFunc(x.report.Pictures, func(p Picture) bool { return strings.EqualFold(p.Name, name) })
+	}
+	own := name
+	for n := 2; isTaken(own); n++ {
+		own = fmt.Sprintf("%s-%d", name, n)
+	}
+	return own
 }
 
 // maxDrawing is the maximum number of pictures drawn concurrently with the run.

@@ -109,11 +109,16 @@ func TestRunSteps_StoresEachPicture(t *testing.T) {
 			}
 		}
 	}
+	req.Steps = listOf(t, `{"picture":"a"},{"picture":"A"},{"picture":"a"}`)
+	report, err := New(s).RunSteps(t.Context(), req)
+	if err != nil || report.Pictures[1].Name != "A-2" || report.Pictures[2].Name != "a-3" {
+		t.Errorf("three pictures of one name: %+v, %v", report.Pictures, err)
+	}
 	if err := os.Mkdir(filepath.Join(req.Artifacts, "c.png"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	req.Steps = listOf(t, `{"picture":"c"}`)
-	report, err := New(s).RunSteps(t.Context(), req)
+	report, err = New(s).RunSteps(t.Context(), req)
 	if err != nil || report.Pictures[0].File != "" || !strings.HasPrefix(report.Pictures[0].Error, "not stored: ") {
 		t.Errorf("in place of a folder: %+v, %v; want the reason", report.Pictures, err)
 	}

@@ -137,12 +137,12 @@ func (d Display) Unmet(e scenario.ExpectDisplay) []string {
 				break
 			}
 		}
-		if d.hasImage(unwanted, e) {
+		if d.hasImage(unwanted, e.Loose, e.AllowPartial || !e.Loose) || !e.Loose && d.hasProgress(unwanted) {
 			miss("%q can be seen", unwanted)
 		}
 	}
 	for _, want := range e.Images {
-		if !d.hasImage(want, e) {
+		if !d.hasImage(want, e.Loose, e.AllowPartial) {
 			miss("no image or icon %q can be seen: %s", want, d.graphicsInWords())
 		}
 	}
@@ -250,16 +250,25 @@ func (d Display) whyUnread(want string, rule textRule) string {
 	return unread + "the panel shows no text"
 }
 
-// hasImage reports whether the wearer sees an image or an icon with this name or ID as the expectation requires.
-func (d Display) hasImage(name string, e scenario.ExpectDisplay) bool {
+// hasImage reports whether the wearer sees an image or a known icon with this name or ID, in full or, if partial is
+// set, in part. Scenarios of version 1 are loose.
+func (d Display) hasImage(name string, loose, partial bool) bool {
 	return slices.ContainsFunc(d.Shown.Graphics, func(g render.Graphic) bool {
 		switch {
 		case g.Name != name && g.ID != name:
 			return false
 		case g.Type == glasses.NodeImage:
-			return isSeen(g, e.AllowPartial) || e.Loose && g.Whole
+			return isSeen(g, partial) || loose && g.Whole
 		}
-		return g.Type == glasses.NodeIcon && !e.Loose && isSeen(g, e.AllowPartial)
+		isKnown := g.Type == glasses.NodeIcon && slices.Contains(render.Icons(), g.Name)
+		return isKnown && !loose && isSeen(g, partial)
+	})
+}
+
+// hasProgress reports whether the wearer sees any part of the progress bar with this ID.
+func (d Display) hasProgress(id string) bool {
+	return slices.ContainsFunc(d.Shown.Graphics, func(g render.Graphic) bool {
+		return g.Type == glasses.NodeProgress && g.ID == id && isSeen(g, true)
 	})
 }
 

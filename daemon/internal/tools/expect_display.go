@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ type expectDisplayArgs struct {
 
 func (expectDisplayArgs) rules() strictjson.Rules {
 	rules := kindRules("expectDisplay", `{"text":["Hello"]}`)
-	rules["withinMs"] = strictjson.Rule{What: "0 to 50000. Default: 5000 or more."}
+	rules["withinMs"] = strictjson.Rule{What: "Default: 5000 or more.", Min: new(int64(0)), Max: new(int64(expectMost))}
 	return rules
 }
 
@@ -66,6 +67,9 @@ func (t expectDisplay) definition() definition {
 }
 
 func (t expectDisplay) run(ctx context.Context, c call, args expectDisplayArgs) (any, error) {
+	if slices.Contains(slices.Concat(args.Text, args.Absent, args.Images), "") {
+		return nil, invalid("an empty text is found everywhere", `Pass texts of at least one character.`)
+	}
 	if args.IsEmpty() {
 		return nil, invalid("nothing is expected", `Pass text, absent, images, progress, focus or picture, e.g. `+
 			`{"text":["Hello"]}; getDisplayState only looks.`)

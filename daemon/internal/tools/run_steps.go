@@ -88,6 +88,9 @@ func (t runSteps) requestOf(ctx context.Context, c call, args runStepsArgs) (sce
 			`Pass, for example, {"steps":[{"input":{"kind":"tap"}},{"advance":1000}]}.`)
 	case inline:
 		list, err := steps.ParseSteps(args.Steps)
+		if err == nil && len(list) == 0 {
+			return req, invalid("steps is empty", `Pass, for example, {"steps":[{"expectDisplay":{"text":["Hello"]}}]}.`)
+		}
 		if err == nil && len(list) > maxAgentSteps {
 			return req, invalid(fmt.Sprintf("there are %d steps, which is more than %d", len(list), maxAgentSteps),
 				"Pass fewer, or a scenario file.")

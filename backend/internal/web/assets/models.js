@@ -15,6 +15,7 @@ const kinds = {
   cut: "Cut off",
   broken_word: "Broken word",
   unreachable: "Out of reach",
+  unknown_icon: "No icon is called",
   missing_glyph: "No font has",
 };
 

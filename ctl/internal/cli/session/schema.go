@@ -14,6 +14,10 @@ import (
 func (p *program) schema() *cobra.Command {
 	return command.New("schema", "Print the JSON Schema of scenario files, for editors", "", func(context.Context) error {
 		schema := json.RawMessage(scenario.Schema())
-		return p.Print(schema, func() { p.Row("%s", strings.TrimSpace(string(schema))) })
+		return p.Print(schema, func() {
+			for line := range strings.Lines(string(schema)) {
+				p.Row("%s", strings.TrimRight(line, "\n"))
+			}
+		})
 	})
 }
