@@ -1,6 +1,7 @@
 package attest
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/rand"
@@ -411,12 +412,14 @@ func (s *Service) SetPlayKeys(
 }
 
 // RemovePlayKeys deletes the keys of Play Integrity and ends the tokens of the installs that attested with them. It
-// returns credentials.ErrNotSet if there are none.
+// returns credentials.ErrNotSet if there are no keys. Even then it ends the tokens, because an earlier attempt may have
+// failed in between.
 func (s *Service) RemovePlayKeys(ctx context.Context, account, project string, by audit.Actor) error {
-	if err := s.Credentials.RemovePlayKeys(ctx, account, project, by); err != nil {
+	err := s.Credentials.RemovePlayKeys(ctx, account, project, by)
+	if err != nil && !errors.Is(err, credentials.ErrNotSet) {
 		return err
 	}
-	return s.Store.EndTokens(ctx, account, project, removal{PlatformGoogle, nil})
+	return cmp.Or(s.Store.EndTokens(ctx, account, project, removal{PlatformGoogle, nil}), err)
 }
 
 // Revoke ends the tokens of an install for good, and its running calls within a second. It returns ErrNoInstall for an
