@@ -92,6 +92,9 @@ var (
 	ErrConflict = errors.New("the settings have changed since they were read")
 )
 
+// errChanged is returned for an attestation that was verified with settings that have changed since.
+var errChanged = errors.New("the attestation settings changed while an install attested")
+
 // InvalidError reports a field of the settings that is not valid.
 type InvalidError struct{ Field, Message string }
 

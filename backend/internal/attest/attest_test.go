@@ -391,7 +391,36 @@ func TestSettings_RemovalsEndTokens(t *testing.T) {
 			t.Errorf("got %+v (error %v), want an install whose token has ended", o, err)
 		}
 		_, err = w.Issue(t.Context(), w.who, stale)
-		w.refused("an attestation that was verified before the change", err, attest.ReasonNotConfigured)
+		if !errors.Is(err, attest.ErrChanged) {
+			t.Errorf("an attestation that was verified before the change: got %v, want ErrChanged", err)
+		}
+	})
+}
+
+func TestSettings_ChangesVerifyAttestationsAgain(t *testing.T) {
+	eachEngine(t, func(w *world) {
+		change := func(times int, f func(s *attest.Settings)) func() {
+			return func() {
+				t.Helper()
+				if times--; times < 0 {
+					return
+				}
+				s, err := w.Store.Settings(t.Context(), "ada", project)
+				w.must(err)
+				f(&s)
+				w.set(project, s)
+			}
+		}
+		harmless := func(s *attest.Settings) { s.AppleApps = append(s.AppleApps, app+".b") }
+		token, err := w.Attest(t.Context(), w.who, w.challenge(), change(1, harmless))
+		w.must(err)
+		w.opens(token, nil)
+		_, err = w.Attest(t.Context(), w.who, w.challenge(), change(2, harmless))
+		if !errors.Is(err, attest.ErrChanged) {
+			t.Errorf("two changes: got %v, want ErrChanged", err)
+		}
+		_, err = w.Attest(t.Context(), w.who, w.challenge(), change(1, func(s *attest.Settings) { s.TestKey = "" }))
+		w.refused("an attestation during the removal of the test key", err, attest.ReasonNotConfigured)
 	})
 }
 
@@ -445,7 +474,9 @@ func TestGoogle_BindsTokenToInstall(t *testing.T) {
 			t.Errorf("removing keys that are gone: got %v, want ErrNotSet", err)
 		}
 		_, err = w.Issue(t.Context(), w.who, settings)
-		w.refused("an attestation that was verified before the removal", err, attest.ReasonNotConfigured)
+		if !errors.Is(err, attest.ErrChanged) {
+			t.Errorf("an attestation that was verified before the removal: got %v, want ErrChanged", err)
+		}
 		_, err = w.play(w.challenge(), install, same)
 		w.refused("without keys", err, attest.ReasonNotConfigured)
 	})

@@ -122,6 +122,7 @@ func (s *Service) try(
 	return Token{}, refused
 }
 
+// verify uses the challenge up and verifies. It verifies once more if the settings change before the install is saved.
 func (s *Service) verify(ctx context.Context, a attempt, verify func(a attempt) (Token, error)) (Token, error) {
 	ok, err := s.Store.UseChallenge(ctx, a.who, s.Hasher.Hash(challengeKind, a.challenge), a.now)
 	switch {
@@ -130,10 +131,17 @@ func (s *Service) verify(ctx context.Context, a attempt, verify func(a attempt) 
 	case !ok:
 		return Token{}, &Refused{ReasonChallenge}
 	}
-	if a.settings, err = s.Store.Settings(ctx, a.who.AccountID, a.who.Project); err != nil {
-		return Token{}, fmt.Errorf("read attestation settings: %w", err)
+	once := func() (Token, error) {
+		if a.settings, err = s.Store.Settings(ctx, a.who.AccountID, a.who.Project); err != nil {
+			return Token{}, fmt.Errorf("read attestation settings: %w", err)
+		}
+		return verify(a)
 	}
-	return verify(a)
+	t, err := once()
+	if errors.Is(err, errChanged) {
+		return once()
+	}
+	return t, err
 }
 
 func (s *Service) appleSettings(a attempt) (apple.Settings, error) {
