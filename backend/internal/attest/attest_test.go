@@ -580,4 +580,28 @@ func TestSettings_AreCheckedAndVersioned(t *testing.T) {
 	})
 }
 
+// An earlier version accepted several packages.
+func TestSettings_WithSeveralPackagesCanBeChanged(t *testing.T) {
+	eachEngine(t, func(w *world) {
+		_, err := w.db.Exec(t.Context(), "store packages", `UPDATE attest_settings SET packages = $1`,
+			"com.example.a\ncom.example.b")
+		w.must(err)
+		s, err := w.Store.Settings(t.Context(), "ada", project)
+		w.must(err)
+		s.TestKey = ""
+		w.set(project, s)
+		got, err := w.Store.Settings(t.Context(), "ada", project)
+		if err != nil || got.TestKey != "" || len(got.Packages) != 2 {
+			t.Errorf("got %+v (error %v), want both packages and no test key", got, err)
+		}
+		got.Packages = []string{"com.example.a", "com.example.c"}
+		var invalid *attest.InvalidError
+		if _, err := w.Set(t.Context(), "ada", project, got, audit.Person()); !errors.As(err, &invalid) {
+			t.Errorf("other packages: got %v, want an InvalidError", err)
+		}
+		got.Packages = []string{"com.example.b"}
+		w.set(project, got)
+	})
+}
+
 func base64url(data []byte) string { return base64.RawURLEncoding.EncodeToString(data) }

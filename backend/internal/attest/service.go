@@ -337,12 +337,12 @@ func (s *Service) Overview(ctx context.Context, account, project, after string) 
 func (s *Service) Set(
 	ctx context.Context, account, project string, next Settings, by audit.Actor,
 ) (ended bool, err error) {
-	if next, err = next.check(); err != nil {
-		return false, err
-	}
 	was, err := s.Store.Settings(ctx, account, project)
 	if err != nil {
 		return false, fmt.Errorf("read attestation settings: %w", err)
+	}
+	if next, err = next.check(was.Packages); err != nil {
+		return false, err
 	}
 	if was.Version != next.Version {
 		return false, ErrConflict
