@@ -216,7 +216,7 @@ func (s *Store) lockSettings(ctx context.Context, tx *sql.Tx, i stored) error {
 		return err
 	}
 	same, err := db.Exists(ctx, tx, `SELECT 1 FROM attest_settings x WHERE x.account_id = $1 AND x.app_id = $2
-		AND x.version = $3`+s.ForUpdate("x"), i.who.AccountID, i.who.Project, i.settings)
+		AND x.version = $3`+s.ForShare("x"), i.who.AccountID, i.who.Project, i.settings)
 	return db.Require(same, err, errChanged)
 }
 
