@@ -47,7 +47,8 @@ type GatewayCredit struct {
 }
 
 // GatewayCaps contains the spending caps of the project and its account. ProjectKeysDay is the daily allowance of calls
-// with a project key alone, without the attestation of an install. Null means no limit.
+// with a project key alone, without the attestation of an install. Null means no limit, or that the backend does not
+// report it.
 type GatewayCaps struct {
 	Day          *GatewayCap `json:"day"`
 	Month        *GatewayCap `json:"month"`

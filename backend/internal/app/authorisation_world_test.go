@@ -273,7 +273,8 @@ func (h *authWorld) basics(project string) (keyID string) {
 	h.must(h.f.credentials.Set(ctx, id, project, "openai", pastedKey, "", audit.Person()))
 	form, err := url.ParseQuery("decryption=" + playDecryption + "&verification=" + playVerification)
 	h.must(err)
-	h.must(h.f.installs.SetPlayKeys(ctx, id, project, form.Get("decryption"), form.Get("verification"), audit.Person()))
+	_, err = h.f.installs.SetPlayKeys(ctx, id, project, form.Get("decryption"), form.Get("verification"), audit.Person())
+	h.must(err)
 	_, err = h.f.servers.Add(ctx, id, project, "ollama", "http://127.0.0.1:1/v1", "", audit.Person())
 	h.must(err)
 	h.db.exec(`INSERT INTO attest_installs (id, account_id, app_id, platform, key_hash, public_key, app, counter,

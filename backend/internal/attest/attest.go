@@ -92,6 +92,9 @@ var (
 	ErrConflict = errors.New("the settings have changed since they were read")
 )
 
+// errChanged is returned for an attestation that was verified with settings that have changed since.
+var errChanged = errors.New("the attestation settings changed while an install attested")
+
 // InvalidError reports a field of the settings that is not valid.
 type InvalidError struct{ Field, Message string }
 
@@ -123,8 +126,9 @@ var (
 	digestForm  = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// check returns the settings in their stored form, or an *InvalidError.
-func (s Settings) check() (Settings, error) {
+// check returns the settings in their stored form, or an *InvalidError. It accepts several packages if they are the
+// stored ones.
+func (s Settings) check(packages []string) (Settings, error) {
 	s.Certificates = slices.Clone(s.Certificates)
 	for i, digest := range s.Certificates {
 		s.Certificates[i] = strings.ToLower(strings.ReplaceAll(digest, ":", ""))
@@ -143,10 +147,11 @@ func (s Settings) check() (Settings, error) {
 		{FieldCertificates, s.Certificates, maxEntries, digestForm, "enter SHA-256 fingerprints of 64 hexadecimal digits"},
 	} {
 		switch {
-		case len(list.entries) > list.most && list.field == FieldPackages:
+		case len(list.entries) <= list.most, list.field == FieldPackages && slices.Equal(list.entries, packages):
+		case list.field == FieldPackages:
 			return s, &InvalidError{list.field, "enter one package: Google's keys belong to one app, so that another app " +
 				"needs a project of its own"}
-		case len(list.entries) > list.most:
+		default:
 			return s, &InvalidError{list.field, fmt.Sprintf("enter at most %d lines", list.most)}
 		}
 		for _, entry := range list.entries {

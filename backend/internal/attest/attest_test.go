@@ -60,11 +60,12 @@ func eachEngine(t *testing.T, f func(w *world)) {
 			Credentials: w.credentials(hex.EncodeToString(make([]byte, 32)))}
 		w.who = w.key(project)
 		w.testKey = testkey.New(t)
-		w.must(w.Set(t.Context(), "ada", project, attest.Settings{AppleApps: []string{app}, Packages: []string{pkg},
+		w.set(project, attest.Settings{AppleApps: []string{app}, Packages: []string{pkg},
 			Certificates: []string{hex.EncodeToString(w.digest[:])},
-			TestKey:      w.testKey.Public}, audit.Person()))
+			TestKey:      w.testKey.Public})
 		decryption, verification := w.google.Keys(t)
-		w.must(w.SetPlayKeys(t.Context(), "ada", project, decryption, verification, audit.Person()))
+		_, err = w.SetPlayKeys(t.Context(), "ada", project, decryption, verification, audit.Person())
+		w.must(err)
 		f(w)
 	})
 }
@@ -83,6 +84,13 @@ func (w *world) must(err error) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+func (w *world) set(project string, s attest.Settings) (ended bool) {
+	w.t.Helper()
+	ended, err := w.Set(w.t.Context(), "ada", project, s, audit.Person())
+	w.must(err)
+	return ended
 }
 
 // key mints a key of a project.
@@ -287,7 +295,7 @@ func TestMerge_KeepsRevocations(t *testing.T) {
 				settings, err := w.Store.Settings(t.Context(), "ada", name)
 				w.must(err)
 				settings.AppleApps = []string{app}
-				w.must(w.Set(t.Context(), "ada", name, settings, audit.Person()))
+				w.set(name, settings)
 				token, err := w.attest(d, w.challenge())
 				w.must(err)
 				installs[name] = token
@@ -308,12 +316,12 @@ func TestMerge_KeepsRevocations(t *testing.T) {
 func TestSettings_RemovalsEndTokens(t *testing.T) {
 	eachEngine(t, func(w *world) {
 		const install = "a-random-install-of-an-app"
-		set := func(change func(s *attest.Settings)) {
+		set := func(change func(s *attest.Settings)) (ended bool) {
 			t.Helper()
 			s, err := w.Store.Settings(t.Context(), "ada", project)
 			w.must(err)
 			change(&s)
-			w.must(w.Set(t.Context(), "ada", project, s, audit.Person()))
+			return w.set(project, s)
 		}
 		var all []attest.Token
 		live := func(want ...bool) {
@@ -345,10 +353,12 @@ func TestSettings_RemovalsEndTokens(t *testing.T) {
 			all = append(all, token)
 		}
 		renew()
-		set(func(s *attest.Settings) {
+		if set(func(s *attest.Settings) {
 			s.AppleApps = append(s.AppleApps, app+".b")
 			s.Certificates = append(s.Certificates, strings.Repeat("ab", 32))
-		})
+		}) {
+			t.Error("an addition ended tokens")
+		}
 		live(true, true, true)
 		set(func(s *attest.Settings) { s.AppleApps = []string{app} })
 		live(true, true, true)
@@ -372,14 +382,45 @@ func TestSettings_RemovalsEndTokens(t *testing.T) {
 		renew()
 		stale, err := w.Store.Settings(t.Context(), "ada", project)
 		w.must(err)
-		set(func(s *attest.Settings) { s.TestKey = "" })
+		if !set(func(s *attest.Settings) { s.TestKey = "" }) {
+			t.Error("removing the test key was not reported to end tokens")
+		}
 		live(true, true, false)
 		o, err := w.Overview(t.Context(), "ada", project, "")
 		if err != nil || o.Counts[attest.Attested] != 2 || o.Counts[attest.Expired] != 1 {
 			t.Errorf("got %+v (error %v), want an install whose token has ended", o, err)
 		}
 		_, err = w.Issue(t.Context(), w.who, stale)
-		w.refused("an attestation that was verified before the change", err, attest.ReasonNotConfigured)
+		if !errors.Is(err, attest.ErrChanged) {
+			t.Errorf("an attestation that was verified before the change: got %v, want ErrChanged", err)
+		}
+	})
+}
+
+func TestSettings_ChangesVerifyAttestationsAgain(t *testing.T) {
+	eachEngine(t, func(w *world) {
+		change := func(times int, f func(s *attest.Settings)) func() {
+			return func() {
+				t.Helper()
+				if times--; times < 0 {
+					return
+				}
+				s, err := w.Store.Settings(t.Context(), "ada", project)
+				w.must(err)
+				f(&s)
+				w.set(project, s)
+			}
+		}
+		harmless := func(s *attest.Settings) { s.AppleApps = append(s.AppleApps, app+".b") }
+		token, err := w.Attest(t.Context(), w.who, w.challenge(), change(1, harmless))
+		w.must(err)
+		w.opens(token, nil)
+		_, err = w.Attest(t.Context(), w.who, w.challenge(), change(2, harmless))
+		if !errors.Is(err, attest.ErrChanged) {
+			t.Errorf("two changes: got %v, want ErrChanged", err)
+		}
+		_, err = w.Attest(t.Context(), w.who, w.challenge(), change(1, func(s *attest.Settings) { s.TestKey = "" }))
+		w.refused("an attestation during the removal of the test key", err, attest.ReasonNotConfigured)
 	})
 }
 
@@ -425,12 +466,52 @@ func TestGoogle_BindsTokenToInstall(t *testing.T) {
 		w.opens(token, nil)
 		settings, err := w.Store.Settings(t.Context(), "ada", project)
 		w.must(err)
-		w.must(w.RemovePlayKeys(t.Context(), "ada", project, audit.Person()))
-		w.opens(token, attest.ErrBadToken)
+		// An earlier attempt deleted the keys and failed to end the tokens.
+		w.must(w.Credentials.RemovePlayKeys(t.Context(), "ada", project, audit.Person()))
+		w.opens(token, nil)
+		err = w.RemovePlayKeys(t.Context(), "ada", project, audit.Person())
+		if w.opens(token, attest.ErrBadToken); !errors.Is(err, credentials.ErrNotSet) {
+			t.Errorf("removing keys that are gone: got %v, want ErrNotSet", err)
+		}
 		_, err = w.Issue(t.Context(), w.who, settings)
-		w.refused("an attestation that was verified before the removal", err, attest.ReasonNotConfigured)
+		if !errors.Is(err, attest.ErrChanged) {
+			t.Errorf("an attestation that was verified before the removal: got %v, want ErrChanged", err)
+		}
 		_, err = w.play(w.challenge(), install, same)
 		w.refused("without keys", err, attest.ReasonNotConfigured)
+	})
+}
+
+// The keys belong to one app, so that other keys end the tokens of Android.
+func TestGoogle_OtherKeysEndTokens(t *testing.T) {
+	eachEngine(t, func(w *world) {
+		const install = "a-random-install-of-android"
+		store := func(ends bool) {
+			t.Helper()
+			decryption, verification := w.google.Keys(t)
+			ended, err := w.SetPlayKeys(t.Context(), "ada", project, decryption, verification, audit.Person())
+			if err != nil || ended != ends {
+				t.Errorf("storing keys: got %v (error %v), want that tokens end: %v", ended, err, ends)
+			}
+		}
+		token, err := w.play(w.challenge(), install, func(*attesttest.Verdict) {})
+		w.must(err)
+		ofApple, err := w.attest(w.device(), w.challenge())
+		w.must(err)
+		store(false)
+		w.opens(token, nil)
+		w.google = attesttest.NewGoogle(t)
+		store(true)
+		w.opens(token, attest.ErrBadToken)
+		w.opens(ofApple, nil)
+		token, err = w.play(w.challenge(), install, func(*attesttest.Verdict) {})
+		w.must(err)
+		w.opens(token, nil)
+		w.Credentials = w.credentials(strings.Repeat("ab", 32)) // the operator has lost the key
+		store(true)
+		w.opens(token, attest.ErrBadToken)
+		w.must(w.RemovePlayKeys(t.Context(), "ada", project, audit.Person()))
+		store(false)
 	})
 }
 
@@ -465,7 +546,7 @@ func TestDevelopment_NeedsTestKey(t *testing.T) {
 		}
 		next := o.Settings
 		next.TestKey = ""
-		w.must(w.Set(t.Context(), "ada", project, next, audit.Person()))
+		w.set(project, next)
 		challenge = w.challenge()
 		_, err = w.Development(t.Context(), w.who, challenge, install, w.testKey.Sign(challenge, install))
 		w.refused("without a test key", err, attest.ReasonNotConfigured)
@@ -483,18 +564,43 @@ func TestSettings_AreCheckedAndVersioned(t *testing.T) {
 			attest.FieldTestKey:      {TestKey: "abc", Version: was.Version},
 		} {
 			var invalid *attest.InvalidError
-			if err := w.Set(t.Context(), "ada", project, s, audit.Person()); !errors.As(err, &invalid) || invalid.Field != field {
+			_, err := w.Set(t.Context(), "ada", project, s, audit.Person())
+			if !errors.As(err, &invalid) || invalid.Field != field {
 				t.Errorf("%s: got %v, want it refused", field, err)
 			}
 		}
 		colons := attest.Settings{Certificates: []string{"AB:" + hex.EncodeToString(make([]byte, 31))}, Version: was.Version}
-		w.must(w.Set(t.Context(), "ada", project, colons, audit.Person()))
-		if err := w.Set(t.Context(), "ada", project, was, audit.Person()); !errors.Is(err, attest.ErrConflict) {
+		w.set(project, colons)
+		if _, err := w.Set(t.Context(), "ada", project, was, audit.Person()); !errors.Is(err, attest.ErrConflict) {
 			t.Errorf("an old version: got %v, want ErrConflict", err)
 		}
-		if err := w.Set(t.Context(), "ada", "com.example.none", colons, audit.Person()); err == nil {
+		if _, err := w.Set(t.Context(), "ada", "com.example.none", colons, audit.Person()); err == nil {
 			t.Error("settings of an unknown project were saved")
 		}
+	})
+}
+
+// An earlier version accepted several packages.
+func TestSettings_WithSeveralPackagesCanBeChanged(t *testing.T) {
+	eachEngine(t, func(w *world) {
+		_, err := w.db.Exec(t.Context(), "store packages", `UPDATE attest_settings SET packages = $1`,
+			"com.example.a\ncom.example.b")
+		w.must(err)
+		s, err := w.Store.Settings(t.Context(), "ada", project)
+		w.must(err)
+		s.TestKey = ""
+		w.set(project, s)
+		got, err := w.Store.Settings(t.Context(), "ada", project)
+		if err != nil || got.TestKey != "" || len(got.Packages) != 2 {
+			t.Errorf("got %+v (error %v), want both packages and no test key", got, err)
+		}
+		got.Packages = []string{"com.example.a", "com.example.c"}
+		var invalid *attest.InvalidError
+		if _, err := w.Set(t.Context(), "ada", project, got, audit.Person()); !errors.As(err, &invalid) {
+			t.Errorf("other packages: got %v, want an InvalidError", err)
+		}
+		got.Packages = []string{"com.example.b"}
+		w.set(project, got)
 	})
 }
 

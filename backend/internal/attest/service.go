@@ -1,6 +1,7 @@
 package attest
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/rand"
@@ -121,6 +122,7 @@ func (s *Service) try(
 	return Token{}, refused
 }
 
+// verify uses the challenge up and verifies. It verifies once more if the settings change before the install is saved.
 func (s *Service) verify(ctx context.Context, a attempt, verify func(a attempt) (Token, error)) (Token, error) {
 	ok, err := s.Store.UseChallenge(ctx, a.who, s.Hasher.Hash(challengeKind, a.challenge), a.now)
 	switch {
@@ -129,10 +131,17 @@ func (s *Service) verify(ctx context.Context, a attempt, verify func(a attempt) 
 	case !ok:
 		return Token{}, &Refused{ReasonChallenge}
 	}
-	if a.settings, err = s.Store.Settings(ctx, a.who.AccountID, a.who.Project); err != nil {
-		return Token{}, fmt.Errorf("read attestation settings: %w", err)
+	once := func() (Token, error) {
+		if a.settings, err = s.Store.Settings(ctx, a.who.AccountID, a.who.Project); err != nil {
+			return Token{}, fmt.Errorf("read attestation settings: %w", err)
+		}
+		return verify(a)
 	}
-	return verify(a)
+	t, err := once()
+	if errors.Is(err, errChanged) {
+		return once()
+	}
+	return t, err
 }
 
 func (s *Service) appleSettings(a attempt) (apple.Settings, error) {
@@ -323,26 +332,27 @@ func (s *Service) Overview(ctx context.Context, account, project, after string) 
 }
 
 // Set replaces version next.Version of a project's settings. It returns an *InvalidError, ErrConflict or
-// projects.ErrNotFound on failure. It ends the tokens of installs that attested with what next no longer has. The
-// caller must check that the project's ID is not an alias.
-func (s *Service) Set(ctx context.Context, account, project string, next Settings, by audit.Actor) error {
-	next, err := next.check()
-	if err != nil {
-		return err
-	}
+// projects.ErrNotFound on failure. It ends the tokens of installs that attested with what next no longer has, and
+// reports whether there was such a removal. The caller must check that the project's ID is not an alias.
+func (s *Service) Set(
+	ctx context.Context, account, project string, next Settings, by audit.Actor,
+) (ended bool, err error) {
 	was, err := s.Store.Settings(ctx, account, project)
 	if err != nil {
-		return fmt.Errorf("read attestation settings: %w", err)
+		return false, fmt.Errorf("read attestation settings: %w", err)
+	}
+	if next, err = next.check(was.Packages); err != nil {
+		return false, err
 	}
 	if was.Version != next.Version {
-		return ErrConflict
+		return false, ErrConflict
 	}
 	what := changes(was, next)
 	if what == "" {
-		return nil
+		return false, nil
 	}
-	entry := audit.New(s.now(), account, by, "attestation.changed", project, what)
-	return s.Store.SetSettings(ctx, next, removals(was, next), entry)
+	entry, removed := audit.New(s.now(), account, by, "attestation.changed", project, what), removals(was, next)
+	return len(removed) > 0, s.Store.SetSettings(ctx, next, removed, entry)
 }
 
 // removals returns the installs whose attestation next no longer accepts. An install's row does not contain the
@@ -354,7 +364,8 @@ func removals(was, next Settings) (all []removal) {
 	if was.TestKey != "" && was.TestKey != next.TestKey {
 		all = append(all, removal{PlatformDevelopment, nil})
 	}
-	if apps := removed(was.AppleApps, next.AppleApps); was.AppleDevelopment != next.AppleDevelopment {
+	apps := removed(was.AppleApps, next.AppleApps)
+	if was.AppleDevelopment != next.AppleDevelopment && len(was.AppleApps) > 0 {
 		all = append(all, removal{PlatformApple, nil})
 	} else if len(apps) > 0 {
 		all = append(all, removal{PlatformApple, apps})
@@ -398,25 +409,37 @@ func listed(entries []string) string {
 	return strings.Join(entries, ", ")
 }
 
-// SetPlayKeys stores the two keys of Play Integrity as a credential of the project. It returns an *InvalidError or
-// credentials.ErrNotConfigured on failure.
+// SetPlayKeys stores the two keys of Play Integrity as a credential of the project. If it replaces others, or keys that
+// cannot be read, it ends the tokens of the installs that attested with them, and returns true. It returns an
+// *InvalidError or credentials.ErrNotConfigured on failure.
 func (s *Service) SetPlayKeys(
 	ctx context.Context, account, project, decryption, verification string, by audit.Actor,
-) error {
+) (ended bool, err error) {
 	decryption, verification = strings.TrimSpace(decryption), strings.TrimSpace(verification)
 	if _, err := google.ParseKeys(decryption, verification); err != nil {
-		return &InvalidError{FieldDecryption, err.Error()}
+		return false, &InvalidError{FieldDecryption, err.Error()}
 	}
-	return s.Credentials.SetPlayKeys(ctx, account, project, decryption+"\n"+verification, by)
+	next := decryption + "\n" + verification
+	was, err := s.Credentials.PlayKeys(ctx, account, project)
+	if err != nil && !errors.Is(err, credentials.ErrNotSet) && !errors.Is(err, credentials.ErrUnreadable) {
+		return false, fmt.Errorf("read keys of Play Integrity: %w", err)
+	}
+	ended = !errors.Is(err, credentials.ErrNotSet) && was != next
+	if err := s.Credentials.SetPlayKeys(ctx, account, project, next, by); err != nil || !ended {
+		return false, err
+	}
+	return true, s.Store.EndTokens(ctx, account, project, removal{PlatformGoogle, nil})
 }
 
 // RemovePlayKeys deletes the keys of Play Integrity and ends the tokens of the installs that attested with them. It
-// returns credentials.ErrNotSet if there are none.
+// returns credentials.ErrNotSet if there are no keys. Even then it ends the tokens, because an earlier attempt may have
+// failed in between.
 func (s *Service) RemovePlayKeys(ctx context.Context, account, project string, by audit.Actor) error {
-	if err := s.Credentials.RemovePlayKeys(ctx, account, project, by); err != nil {
+	err := s.Credentials.RemovePlayKeys(ctx, account, project, by)
+	if err != nil && !errors.Is(err, credentials.ErrNotSet) {
 		return err
 	}
-	return s.Store.EndTokens(ctx, account, project, removal{PlatformGoogle, nil})
+	return cmp.Or(s.Store.EndTokens(ctx, account, project, removal{PlatformGoogle, nil}), err)
 }
 
 // Revoke ends the tokens of an install for good, and its running calls within a second. It returns ErrNoInstall for an

@@ -95,7 +95,7 @@ func (r removal) endTokens(ctx context.Context, tx *sql.Tx, account, project str
 }
 
 // EndTokens ends the tokens of installs of a project. It counts as a change to the settings, so that attestations in
-// progress are refused.
+// progress are verified again.
 func (s *Store) EndTokens(ctx context.Context, account, project string, which removal) error {
 	return s.Write(ctx, func(tx *sql.Tx) error {
 		err := db.Exec(ctx, tx, "count change of attestation settings", `UPDATE attest_settings SET version = version + 1
@@ -180,7 +180,7 @@ func (s *Store) CountInstall(ctx context.Context, i stored) (string, error) {
 }
 
 // attest writes an install and its token, and deletes the tokens that are no longer kept. It refuses the attestation if
-// write returns no row, or the settings have changed since they were read.
+// write returns no row, and returns errChanged if the settings have changed since they were read.
 func (s *Store) attest(
 	ctx context.Context, i stored, reason string, write func(tx *sql.Tx) (string, error),
 ) (id string, err error) {
@@ -207,19 +207,17 @@ func (s *Store) attest(
 }
 
 // lockSettings blocks changes to the settings until the transaction ends, so that a change ends every token that was
-// issued before. It locks the project first, as other transactions do. It returns *Refused if the settings have changed
-// since the install was verified.
+// issued before. It locks the project first, as other transactions do. It returns errChanged if the settings have
+// changed since the install was verified, and *Refused if the project is gone.
 func (s *Store) lockSettings(ctx context.Context, tx *sql.Tx, i stored) error {
-	for _, query := range []string{
-		`SELECT 1 FROM projects p WHERE p.account_id = $1 AND p.app_id = $2 AND $3 >= 0` + s.ForKeyShare("p"),
-		`SELECT 1 FROM attest_settings x WHERE x.account_id = $1 AND x.app_id = $2 AND x.version = $3` + s.ForUpdate("x"),
-	} {
-		known, err := db.Exists(ctx, tx, query, i.who.AccountID, i.who.Project, i.settings)
-		if err := db.Require(known, err, &Refused{ReasonNotConfigured}); err != nil {
-			return err
-		}
+	known, err := db.Exists(ctx, tx, `SELECT 1 FROM projects p WHERE p.account_id = $1 AND p.app_id = $2`+
+		s.ForKeyShare("p"), i.who.AccountID, i.who.Project)
+	if err := db.Require(known, err, &Refused{ReasonNotConfigured}); err != nil {
+		return err
 	}
-	return nil
+	same, err := db.Exists(ctx, tx, `SELECT 1 FROM attest_settings x WHERE x.account_id = $1 AND x.app_id = $2
+		AND x.version = $3`+s.ForShare("x"), i.who.AccountID, i.who.Project, i.settings)
+	return db.Require(same, err, errChanged)
 }
 
 func (s *Store) installByKey(ctx context.Context, who projects.KeyOwner, keyHash string) (stored, error) {

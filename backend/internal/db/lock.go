@@ -41,6 +41,15 @@ func (d *DB) ForUpdate(table string) string {
 	return " FOR UPDATE OF " + table
 }
 
+// ForShare blocks changes to the rows that a query reads from a table until the transaction ends, but not other
+// transactions that read them so. SQLite has a single writer and needs no lock.
+func (d *DB) ForShare(table string) string {
+	if !d.Postgres() {
+		return ""
+	}
+	return " FOR SHARE OF " + table
+}
+
 // ForKeyShare prevents the deletion of the rows that a query reads from a table until the transaction ends. SQLite has
 // a single writer and needs no lock.
 func (d *DB) ForKeyShare(table string) string {

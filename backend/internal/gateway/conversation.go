@@ -246,7 +246,7 @@ func closing(cause error) (websocket.Status, string) {
 	var closed ws.CloseError
 	switch {
 	case errors.Is(cause, errRevoked):
-		return closeInvalidKey, "the key or the install is revoked, or the session is over"
+		return closeInvalidKey, "the key, the install or what it attested with was revoked or removed, or the session is over"
 	case errors.Is(cause, errUncovered):
 		return closeNoCredit, "the credit reserved for the answer was released: connect again"
 	case errors.Is(cause, errUnpaid):

@@ -303,10 +303,11 @@ func TestService_NamesWhatHelpsOverTheAllowance(t *testing.T) {
 		has, lacks          string
 	}{
 		{1500, 2000, 1000, true, "output tokens, or wait: the allowance resets at 00:00 UTC", "is used"},
-		{1500, 2000, 2000, false, "is used: attest the install", "output tokens"},
-		{5000, 2000, 1000, true, "request at most", "resets"},
+		{1500, 2000, 2000, false, "is used: attest the install at POST /v1/attest/challenge and use the token, or wait:",
+			"output tokens"},
+		{5000, 2000, 1000, true, "use the token, or request at most", "resets"},
 		{5000, 2000, 1999, false, "output tokens when the allowance resets at 00:00 UTC", "or wait"},
-		{5000, 0, 0, false, "use the token; the project's owner can raise it", "resets"},
+		{5000, 0, 0, false, "use the token; the project's owner can raise the allowance", " or "},
 	} {
 		w.purse.capped = &credit.AttestationRequired{Needed: c.needed, Limit: c.limit, Used: c.used}
 		err := w.do(t.Context(), body("good", ""), newRecorder())

@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/credit"
@@ -100,8 +101,8 @@ func capReached(e *credit.CapReached, covered int64) *Refusal {
 // are the lengths of an answer, in tokens, that the rest of the allowance and the allowance of a whole day cover.
 func attestationRequired(e *credit.AttestationRequired, covered, coveredLater int64) *Refusal {
 	const reset = "the allowance resets at 00:00 UTC"
-	what, next := "today's allowance of this project for calls with a project key ", "attest the install at "+
-		"POST /v1/attest/challenge and use the token"
+	what := "today's allowance of this project for calls with a project key "
+	options := []string{"attest the install at POST /v1/attest/challenge and use the token"}
 	switch {
 	case e.Needed > e.Limit:
 		what = fmt.Sprintf("this call can cost %s USD, and the daily allowance of this project for calls with a project key "+
@@ -115,15 +116,19 @@ func attestationRequired(e *credit.AttestationRequired, covered, coveredLater in
 		"resetsAt": e.ResetsAt.UTC().Format(time.RFC3339)}
 	if covered > 0 {
 		money["affordableOutputTokens"] = covered
-		next += fmt.Sprintf(", request at most %d output tokens", covered)
+		options = append(options, fmt.Sprintf("request at most %d output tokens", covered))
 	}
 	switch {
 	case e.Needed <= e.Limit:
-		next += ", or wait: " + reset
+		options = append(options, "wait: "+reset)
 	case covered <= 0 && coveredLater > 0:
-		next += fmt.Sprintf(", or request at most %d output tokens when %s", coveredLater, reset)
+		options = append(options, fmt.Sprintf("request at most %d output tokens when %s", coveredLater, reset))
 	}
-	return Refuse(problem.CodeAttestationRequired, what+": "+next+"; the project's owner can raise it").with(money)
+	if last := len(options) - 1; last > 0 {
+		options[last] = "or " + options[last]
+	}
+	return Refuse(problem.CodeAttestationRequired, what+": "+strings.Join(options, ", ")+
+		"; the project's owner can raise the allowance").with(money)
 }
 
 // retryReserved is the time after which credit held by other calls may be available again.

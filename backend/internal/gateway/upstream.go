@@ -210,6 +210,9 @@ func isTimeout(err error) bool {
 	return errors.Is(err, errFirstByte) || errors.Is(err, errTotal) || errors.Is(err, errIdle)
 }
 
+// AttestAgain is the next step of an install whose token is refused.
+const AttestAgain = "attest again, or ask the project's owner if that is refused"
+
 // unanswered returns the refusal of a request that got no response.
 func (c *call) unanswered(err error) *Refusal {
 	switch {
@@ -219,7 +222,7 @@ func (c *call) unanswered(err error) *Refusal {
 		return sessionOver()
 	case errors.Is(err, errRevoked) && c.who.Install != "":
 		return Refuse(problem.CodeInvalidKey,
-			"the install was revoked, or what it attested with was removed: attest it again")
+			"the install was revoked, or what it attested with was removed: "+AttestAgain)
 	case errors.Is(err, errRevoked):
 		return Refuse(problem.CodeInvalidKey, "the project key was revoked: create another on the project's page")
 	case errors.Is(err, errStopped):

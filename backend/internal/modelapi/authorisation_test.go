@@ -139,7 +139,7 @@ func installTokens(t *testing.T, installs *attest.Service, keys storedKeys) (col
 	t.Helper()
 	key := testkey.New(t)
 	const project, id = "com.example.app", "an-install-of-an-app"
-	err := installs.Set(t.Context(), "ada", project, attest.Settings{TestKey: key.Public}, audit.Person())
+	_, err := installs.Set(t.Context(), "ada", project, attest.Settings{TestKey: key.Public}, audit.Person())
 	for i, name := range []string{"token of ada's install", "token of a revoked install"} {
 		minted, keyErr := keys.MintKey(t.Context(), "ada", project, name, audit.Person())
 		owner := projects.KeyOwner{AccountID: "ada", Project: project, KeyID: minted.ID}

@@ -187,7 +187,7 @@ var (
 	errInvalidKey = gateway.Refuse(problem.CodeInvalidKey,
 		"the project key is missing, unknown or revoked: create a key on the project's page")
 	errInstallToken = gateway.Refuse(problem.CodeInvalidKey,
-		"the token is unknown, revoked or has expired: attest the install again")
+		"the token is unknown, revoked or has expired: "+gateway.AttestAgain)
 	errInvalidToken = gateway.Refuse(problem.CodeInvalidKey,
 		"the token is unknown or has expired: attach to the session; its welcome has a new one")
 )

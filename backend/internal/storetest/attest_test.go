@@ -32,8 +32,8 @@ func attestedInstalls(t *testing.T, f *purses) {
 	key := must(f.projects.MintKey(t.Context(), "ada", appID, "app", audit.Person()))(t)
 	who := projects.KeyOwner{AccountID: "ada", Project: appID, KeyID: key.ID}
 	testKey := testkey.New(t)
-	fatal(t, s.Set(t.Context(), "ada", appID, attest.Settings{AppleApps: []string{app}, TestKey: testKey.Public},
-		audit.Person()))
+	must(s.Set(t.Context(), "ada", appID, attest.Settings{AppleApps: []string{app}, TestKey: testKey.Public},
+		audit.Person()))(t)
 
 	challenge := func() string { return must(s.Challenge(t.Context(), who))(t).Text }
 	d := attesttest.NewDevice(t, app, f.clock.now().AddDate(0, 0, 1))
@@ -74,12 +74,12 @@ func attestedInstalls(t *testing.T, f *purses) {
 	}
 	settings := o.Settings
 	settings.AppleApps, settings.TestKey = nil, ""
-	fatal(t, s.Set(t.Context(), "ada", appID, settings, audit.Person()))
+	must(s.Set(t.Context(), "ada", appID, settings, audit.Person()))(t)
 	if o = must(s.Overview(t.Context(), "ada", appID, ""))(t); o.Counts[attest.Expired] != 1 {
 		t.Errorf("without the test key: got %+v, want an install whose token has ended", o)
 	}
 	decryption, verification := attesttest.NewGoogle(t).Keys(t)
-	fatal(t, s.SetPlayKeys(t.Context(), "ada", appID, decryption, verification, audit.Person()))
+	must(s.SetPlayKeys(t.Context(), "ada", appID, decryption, verification, audit.Person()))(t)
 	fatal(t, s.RemovePlayKeys(t.Context(), "ada", appID, audit.Person()))
 	fatal(t, f.store.DeleteAccount(t.Context(), "ada", f.clock.now()))
 	if n := f.store.count("SELECT COUNT(*) FROM attest_installs"); n != 0 {

@@ -202,11 +202,11 @@ func (r Report) Summary() string {
 	words := []string{fmt.Sprintf("%d calls cost %s in the last %d %s.", r.Totals.Calls, dollars(r.Totals.Charged),
 		len(r.Series), r.unitName())}
 	for _, c := range r.Caps {
-		what := c.Of + "'s " + c.Period + " cap"
+		of := fmt.Sprintf("the %s's %s cap of %s", c.Of, c.Period, dollars(c.Limit))
 		if c.Period == credit.CapKeys {
-			what = "daily allowance for project keys"
+			of = fmt.Sprintf("today's %s for calls with a project key", dollars(c.Limit))
 		}
-		words = append(words, fmt.Sprintf("%s of the %s of %s are spent.", dollars(c.Used.Spent), what, dollars(c.Limit)))
+		words = append(words, fmt.Sprintf("%s of %s are spent.", dollars(c.Used.Spent), of))
 	}
 	left := dollars(r.Credit.Posted) + " of credit left"
 	if r.Credit.Held > 0 {

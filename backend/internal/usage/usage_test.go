@@ -88,7 +88,7 @@ func TestReport_Summary(t *testing.T) {
 	midnight := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	if len(r.Caps) != 2 || !r.Caps[0].ResetsAt.Equal(midnight) || !r.Caps[1].ResetsAt.Equal(midnight) ||
 		!strings.Contains(r.Summary(), "$0.1268 of the project's day cap of $0.50 are spent. "+
-			"$0.0012 of the daily allowance for project keys of $0.50 are spent.") {
+			"$0.0012 of today's $0.50 for calls with a project key are spent.") {
 		t.Errorf("%+v: %s", r.Caps, r.Summary())
 	}
 }

@@ -92,7 +92,7 @@ func (w *Web) changeAttestation(c *call) error {
 		Certificates:     strings.Fields(c.PostFormValue(attest.FieldCertificates)),
 		TestKey:          strings.TrimSpace(strings.ReplaceAll(c.PostFormValue(attest.FieldTestKey), "\r\n", "\n")),
 		Version:          c.formVersion()}
-	err := w.Dashboard.Installs.Set(c.Context(), c.account.ID, c.project.ID, entered, audit.Person())
+	ended, err := w.Dashboard.Installs.Set(c.Context(), c.account.ID, c.project.ID, entered, audit.Person())
 	var f formErrors
 	var invalid *attest.InvalidError
 	switch {
@@ -101,6 +101,8 @@ func (w *Web) changeAttestation(c *call) error {
 	case errors.Is(err, attest.ErrConflict):
 		f.Problem = "The attestation settings have changed since you opened this page, and yours are not saved yet. " +
 			"Save to replace them with yours."
+	case ended:
+		return c.done(err, gatewayPath(c.project.ID)+"#attestation", "attestation-ended")
 	default:
 		return c.done(err, gatewayPath(c.project.ID)+"#attestation", "attestation")
 	}
@@ -109,7 +111,7 @@ func (w *Web) changeAttestation(c *call) error {
 
 // setPlayKeys stores the keys of Play Integrity, which no page shows again.
 func (w *Web) setPlayKeys(c *call) error {
-	err := w.Dashboard.Installs.SetPlayKeys(c.Context(), c.account.ID, c.project.ID,
+	replaced, err := w.Dashboard.Installs.SetPlayKeys(c.Context(), c.account.ID, c.project.ID,
 		c.PostFormValue(attest.FieldDecryption), c.PostFormValue("verification-key"), audit.Person())
 	var f formErrors
 	var invalid *attest.InvalidError
@@ -118,8 +120,10 @@ func (w *Web) setPlayKeys(c *call) error {
 		f.add(invalid.Field, sentence(invalid.Message))
 	case errors.Is(err, credentials.ErrNotConfigured):
 		f.Problem = "This backend cannot store keys: its operator has set no encryption key."
+	case replaced:
+		return c.done(err, gatewayPath(c.project.ID)+"#attestation", "play-keys-new")
 	default:
-		return c.done(err, gatewayPath(c.project.ID)+"#attestation", "attestation")
+		return c.done(err, gatewayPath(c.project.ID)+"#attestation", "play-keys")
 	}
 	return w.showGateway(c, f, nil)
 }

@@ -22,18 +22,23 @@ func TestAttestation_SettingsAreCheckedAndShown(t *testing.T) {
 	v.post(helloAttestation, v.form("version", "0", "apple-apps", "ABCDE12345.com.example.app\r\nABCDE12345.com.example.b",
 		"apple-development", "on", "packages", " com.example.app", "certificates", strings.Repeat("AB:", 31)+"AB")).
 		onward().want(http.StatusOK, "It applies from the next attestation", "ABCDE12345.com.example.b</textarea>",
-		strings.Repeat("ab", 32), `value="on" checked`)
+		strings.Repeat("ab", 32), `value="on" checked`).lacks("have ended")
 	v.want(http.StatusOK, `name="packages" value="com.example.app"`)
 	v.post(helloAttestation, v.form("version", "0")).want(http.StatusUnprocessableEntity, "have changed since you opened")
 	v.post(helloAttestation, v.form("version", "1", "packages", "com.example.app com.example.b")).
 		want(http.StatusUnprocessableEntity, `id="packages-error"`, "another app needs a project of its own")
+	v.post(helloAttestation, v.form("version", "1", "packages", "com.example.app")).onward().
+		want(http.StatusOK, "It applies from the next attestation. Tokens of what you removed have ended.")
 	v.get(activityPath).want(http.StatusOK, "Attestation settings changed", "Android packages", "<bdi>com.example.app</bdi>")
 
 	decryption, verification := attesttest.NewGoogle(t).Keys(t)
 	v.post(helloAttestation+"/keys", v.form("decryption-key", "x", "verification-key", verification)).
 		want(http.StatusUnprocessableEntity, `id="decryption-key-error"`)
 	v.post(helloAttestation+"/keys", v.form("decryption-key", decryption, "verification-key", verification)).onward().
-		want(http.StatusOK, "New keys replace them.").lacks(decryption)
+		want(http.StatusOK, "The keys are stored.", "New keys replace them.").lacks(decryption)
+	decryption, verification = attesttest.NewGoogle(t).Keys(t)
+	v.post(helloAttestation+"/keys", v.form("decryption-key", decryption, "verification-key", verification)).onward().
+		want(http.StatusOK, "The keys are replaced.")
 	h.encryptWith(strings.Repeat("ab", 32))
 	v.get(helloGateway).want(http.StatusOK, "this server cannot read them")
 	remove := helloAttestation + "/keys/remove"

@@ -92,8 +92,6 @@ var notices = map[string]notice{
 	"access":          {Text: "Saved. It applies from the agent's next call."},
 	"access-back":     {Text: "The project follows your default again. It applies from the agent's next call."},
 	"access-all":      {Text: "Every project now has the same access. It applies from the agent's next call."},
-	"attestation":     {Text: "Saved. It applies from the next attestation. Tokens of what you removed have ended."},
-	"play-keys-gone":  {Text: "The keys are removed. Android installs can no longer attest."},
 	"revoked-install": {Text: "The install is revoked. Its token no longer works."},
 	"revoked-key":     {Text: "The key is revoked. It no longer works."},
 	"revoked-link":    {Text: "Revoked. That agent's next call is refused until you link it again."},
@@ -103,6 +101,12 @@ var notices = map[string]notice{
 	"memory-days":     {Text: "Saved. It also applies to what is stored."},
 	"memory-gone":     {Text: "Erased. Conversations that began before are not remembered."},
 	"memory-none":     {Bad: true, Text: "There is no such user any more: what was remembered is already gone."},
+
+	"attestation":       {Text: "Saved. It applies from the next attestation."},
+	"attestation-ended": {Text: "Saved. It applies from the next attestation. Tokens of what you removed have ended."},
+	"play-keys":         {Text: "The keys are stored. They apply from the next attestation."},
+	"play-keys-new":     {Text: "The keys are replaced. Tokens that Android installs got with the old ones have ended."},
+	"play-keys-gone":    {Text: "The keys are removed. Android installs can no longer attest."},
 
 	"session-closed": {Text: "The session is closed. Its apps and its simulator page are disconnected."},
 
