@@ -1,6 +1,7 @@
 // Package profiles stores what the assistants of apps in local sessions remember: one text per project and user of the
 // app. It stores the texts in the file memory.json of the state directory, with a hash of the user's secret. Nothing
-// sends the file anywhere; a scenario's result quotes a part of a profile that differs from what it expects.
+// sends the file anywhere; a scenario's result quotes a part of a profile that differs from what it expects, and a
+// recording of a session with a script contains the profile of the wearer.
 package profiles
 
 import (
