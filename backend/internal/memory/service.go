@@ -154,8 +154,8 @@ func (s *Service) Use(ctx context.Context, u User) (Profile, error) {
 }
 
 // Put replaces what is remembered about a user, and returns it. It does not decrypt what was remembered before, whose
-// key may be missing. An empty text is erased. It returns ErrNotConfigured,
-// an *InvalidError or db.ErrNoProject on failure.
+// key may be missing. An empty text is erased. It returns ErrNotConfigured, an *InvalidError or db.ErrNoProject on
+// failure.
 func (s *Service) Put(ctx context.Context, u User, text string) (Profile, error) {
 	if err := CheckText(text); err != nil {
 		return Profile{}, err
@@ -201,6 +201,9 @@ func (s *Service) Save(ctx context.Context, u User, p Profile, text string) (boo
 	if err != nil {
 		return false, fmt.Errorf("save memory: %w", err)
 	}
+	if saved && p.was != "" {
+		s.unscrubbed.Store(true)
+	}
 	return saved, nil
 }
 
@@ -227,7 +230,7 @@ func (s *Service) scrub(ctx context.Context) {
 }
 
 // Scrub removes erased text from SQLite's journal if that has failed before, for example because of a long read, or if
-// Erase has left it to Scrub, because apps may erase often, and other writes have to wait meanwhile. It returns an
+// Erase or Save has left it to Scrub, because apps may erase often, and other writes have to wait meanwhile. It returns an
 // error of the database on failure.
 func (s *Service) Scrub(ctx context.Context) error {
 	if !s.unscrubbed.Swap(false) {

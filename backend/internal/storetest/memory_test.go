@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -150,6 +151,23 @@ func (f *memoryFixture) isStored(t *testing.T, text string) bool {
 }
 
 func memoryGone(t *testing.T, f *memoryFixture) {
+	t.Run("by the app", func(t *testing.T) {
+		memoryGoneAfter(t, f, f.memories.Erase)
+	})
+	t.Run("by a merge", func(t *testing.T) {
+		memoryGoneAfter(t, f, func(ctx context.Context, u memory.User) error {
+			saved, err := f.memories.Save(ctx, u, must(f.memories.Use(ctx, u))(t), "")
+			if err == nil && !saved {
+				t.Error("the empty text was not saved")
+			}
+			return err
+		})
+	})
+}
+
+// memoryGoneAfter proves that erase removes a text from the database's files.
+func memoryGoneAfter(t *testing.T, f *memoryFixture, erase func(context.Context, memory.User) error) {
+	t.Helper()
 	u := user("ada", appID)
 	f.put(t, u, remembered)
 	sealed := f.ciphertext(t)
@@ -157,7 +175,7 @@ func memoryGone(t *testing.T, f *memoryFixture) {
 	if !f.isStored(t, sealed) {
 		t.Fatal("the encrypted text is not in the database's files before the erasure, so that this test proves nothing")
 	}
-	fatal(t, f.memories.Erase(t.Context(), u))
+	fatal(t, erase(t.Context(), u))
 	fatal(t, f.memories.Scrub(t.Context()))
 	// VACUUM keeps deleted rows while a transaction of another test, which began before the erasure, runs in the cluster.
 	for range 200 {
