@@ -11,6 +11,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/backend/internal/db"
 	"github.com/service-dev/service/backend/internal/periodic"
 	"github.com/service-dev/service/backend/internal/secret"
 )
@@ -229,18 +230,22 @@ func (s *Service) scrub(ctx context.Context) {
 	}
 }
 
-// Scrub removes erased text from SQLite's journal if that has failed before, for example because of a long read, or if
-// Erase or Save has left it to Scrub, because apps may erase often, and other writes have to wait meanwhile. It returns an
-// error of the database on failure.
+// Scrub removes erased text from SQLite's journal if that was impossible before, or if Erase or Save has left it to
+// Scrub, because apps may erase often, and other writes have to wait meanwhile. During a long read, Scrub leaves it to
+// the next Scrub. It returns an error of the database on failure; the next Scrub then tries again.
 func (s *Service) Scrub(ctx context.Context) error {
 	if !s.unscrubbed.Swap(false) {
 		return nil
 	}
-	if err := s.Store.TruncateJournal(context.WithoutCancel(ctx)); err != nil {
-		s.unscrubbed.Store(true)
-		return fmt.Errorf("truncate the journal: %w", err)
+	err := s.Store.TruncateJournal(context.WithoutCancel(ctx))
+	if err == nil {
+		return nil
 	}
-	return nil
+	s.unscrubbed.Store(true)
+	if errors.Is(err, db.ErrJournalBusy) {
+		return nil
+	}
+	return fmt.Errorf("truncate the journal: %w", err)
 }
 
 // Summary describes the profiles of a project without their texts. It needs no encryption key.
