@@ -183,10 +183,14 @@ func (s *Script) Check(place string) error {
 	for i := range s.Rules {
 		rule, at := &s.Rules[i], fmt.Sprintf("%s[%d]", place, i)
 		w := &rule.When
+		alone := w.Contains+w.Pattern+w.ToolResult+w.Memory == ""
 		if w.NoMemory != nil && !*w.NoMemory {
-			return refuse(at+".when.noMemory", "it is false", "true, or no noMemory")
+			if alone && !w.Always {
+				return refuse(at+".when.noMemory", "it is false", "true, or no noMemory")
+			}
+			w.NoMemory = nil // earlier versions accepted it
 		}
-		if alone := w.Contains+w.Pattern+w.ToolResult+w.Memory == "" && w.NoMemory == nil; w.Always != alone {
+		if alone = alone && w.NoMemory == nil; w.Always != alone {
 			return refuse(at+".when.always", "it is false or combined with other fields",
 				"true and no other field, or no always")
 		}

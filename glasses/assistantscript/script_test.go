@@ -67,7 +67,7 @@ func TestParse_NamesThePlaceOfWhatIsWrong(t *testing.T) {
 		rule(`{"memory":""}`, text):                                        "rules[0].when.memory: it has 0 characters",
 		rule(`{"memory":"a","noMemory":true}`, text):                       "rules[0].when.noMemory: it is true together",
 		rule(`{"noMemory":false}`, text):                                   "rules[0].when.noMemory: it is false; expected true",
-		rule(`{"contains":"a","noMemory":false}`, text):                    "rules[0].when.noMemory: it is false; expected true",
+		rule(`{"always":false,"noMemory":false}`, text):                    "rules[0].when.noMemory: it is false; expected true",
 		rule(`{"always":true,"memory":"a"}`, text):                         "rules[0].when.always: it is false or combined",
 		rule(hello, `{"remember":"a"}`):                                    "rules[0].reply: it has none of them",
 		rule(hello, `{"text":"a","remember":" "}`):                         "rules[0].reply.remember: ",
@@ -79,6 +79,15 @@ func TestParse_NamesThePlaceOfWhatIsWrong(t *testing.T) {
 		var refused *strictjson.Error
 		if !errors.As(err, &refused) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.80s: got %v, want %q", file, err, want)
+		}
+	}
+}
+
+func TestParse_TakesFalseNoMemoryAsMissing(t *testing.T) {
+	for _, when := range []string{`"contains":"a"`, `"memory":"a"`, `"always":true`} {
+		s := parsed(t, `{"rules":[{"when":{`+when+`,"noMemory":false},"reply":{"text":"Hi"}}]}`)
+		if s.Rules[0].When.NoMemory != nil || strings.Contains(string(s.Encode()), "noMemory") {
+			t.Errorf("%s: got %s, want no noMemory", when, s.Encode())
 		}
 	}
 }

@@ -43,6 +43,7 @@ type transfer struct {
 	cancel  context.CancelCauseFunc // cancels the request to the provider
 	timer   *time.Timer             // limits the wait for the provider's next byte
 	missed  bool                    // the app disconnected before it received the whole answer
+	heard   *string                 // the text read before the app disconnected; nil if that was not noticed
 	stalled chan struct{}           // closed when the app does not read
 
 	mu    sync.Mutex // held while a part of the answer is written
@@ -178,7 +179,11 @@ func (t *transfer) passWhole(ctx, upstream context.Context, response *http.Respo
 	}
 	t.missed = t.hasLeft()
 	t.finish(ctx, t.result(t.outcome()))
-	t.remember(t.answer.Text())
+	if t.missed {
+		t.remember("")
+	} else {
+		t.remember(t.answer.Text())
+	}
 	t.noteTools(ctx)
 	t.writeWhole(body)
 	return nil
@@ -228,6 +233,9 @@ func (t *transfer) passStream(ctx, upstream context.Context, response *http.Resp
 	from := &resetting{t, response.Body}
 	for {
 		n, err := from.Read(read)
+		if t.heard == nil && t.hasLeft() {
+			t.heard = new(t.answer.Text())
+		}
 		out, tooLarge := t.answer.Feed(written[:0], read[:n])
 		written = out
 		if errors.Is(err, io.EOF) {
@@ -244,7 +252,7 @@ func (t *transfer) passStream(ctx, upstream context.Context, response *http.Resp
 			return t.breakOff(ctx, upstream, io.ErrUnexpectedEOF)
 		case errors.Is(err, io.EOF), err != nil && t.answer.Ended:
 			t.finish(ctx, t.result(t.outcome()))
-			t.remember(t.answer.Text())
+			t.remember(t.received())
 			return nil
 		case err != nil:
 			return t.breakOff(ctx, upstream, err)
@@ -252,6 +260,15 @@ func (t *transfer) passStream(ctx, upstream context.Context, response *http.Resp
 			t.timer.Reset(min(afterEnd, t.s.Limits.Idle))
 		}
 	}
+}
+
+// received returns the text of a streamed answer that the app has received, although an account that pays may have the
+// rest read without the app.
+func (t *transfer) received() string {
+	if t.heard != nil {
+		return *t.heard
+	}
+	return t.answer.Text()
 }
 
 // passNoStream handles a provider that does not stream as requested. Usually it reports an error.
@@ -334,7 +351,7 @@ func (t *transfer) breakOff(ctx, upstream context.Context, err error) error {
 	switch {
 	case left:
 		if !isCut(err) {
-			t.remember(t.answer.Text()) // the user has interrupted the answer
+			t.remember(t.received()) // the user has interrupted the answer
 		}
 		return nil
 	case t.begun && t.answer.Failed:

@@ -721,6 +721,50 @@ func TestMemory_InterruptedCalls(t *testing.T) {
 	w.isText(t, "I drink tea.")
 }
 
+// TestMemory_InterruptedCallsThatArePaid proves that a call that a project pays for is remembered as far as the app has
+// received it, although it goes on without the app.
+func TestMemory_InterruptedCallsThatArePaid(t *testing.T) {
+	for _, stream := range []bool{true, false} {
+		w := newMemoryWorld(t, credit.USD, memoryDatabase(t))
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		left := make(chan struct{})
+		provider := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+			if !stream {
+				leave()
+				<-left
+				rw.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(rw, `{"choices":[{"index":0,"message":{"content":"there was a king"}}],`+usage+`}`)
+				return
+			}
+			rw.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(rw, `data: {"choices":[{"index":0,"delta":{"content":"Once upon a time"}}]}`+"\n\n")
+			_ = http.NewResponseController(rw).Flush()
+			<-left
+			_, _ = io.WriteString(rw, `data: {"choices":[{"index":0,"delta":{"content":"there was a king"}}],`+usage+"}\n\n"+
+				"data: [DONE]\n\n")
+		}))
+		t.Cleanup(provider.Close)
+		w.addAtURL("paid", provider.URL)
+		body := strings.Replace(string(tells("I drink tea.")), `"good"`, fmt.Sprintf(`"paid","stream":%t`, stream), 1)
+		if err := w.Do(ctx, wearer, wire.Chat, []byte(body), leaver{newRecorder(), leave}); err != nil {
+			t.Fatal(err)
+		}
+		close(left)
+		w.calls.Wait()
+		if row, charged, _ := w.purse.last(); charged == 0 || row.Outcome != credit.OutcomeCancelled {
+			t.Errorf("stream %t: got row %+v charged %d, want a paid call that was interrupted", stream, row, charged)
+		}
+		w.rest(t)
+		if body := w.last(); !strings.Contains(body, "user: I drink tea.") || strings.Contains(body, "king") ||
+			strings.Contains(body, "Once upon a time") != stream {
+			t.Errorf("stream %t: merge: got %s, want what the app received", stream, body)
+		}
+	}
+}
+
+const usage = `"usage":{"prompt_tokens":50,"completion_tokens":10,"total_tokens":60}`
+
 // TestMemory_SaidDuringShutdown proves that what is said in a realtime session after the server has begun to stop is
 // remembered if the session ends in time.
 func TestMemory_SaidDuringShutdown(t *testing.T) {

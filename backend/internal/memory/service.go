@@ -11,6 +11,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/backend/internal/db"
 	"github.com/service-dev/service/backend/internal/periodic"
 	"github.com/service-dev/service/backend/internal/secret"
 )
@@ -154,8 +155,8 @@ func (s *Service) Use(ctx context.Context, u User) (Profile, error) {
 }
 
 // Put replaces what is remembered about a user, and returns it. It does not decrypt what was remembered before, whose
-// key may be missing. An empty text is erased. It returns ErrNotConfigured,
-// an *InvalidError or db.ErrNoProject on failure.
+// key may be missing. An empty text is erased. It returns ErrNotConfigured, an *InvalidError or db.ErrNoProject on
+// failure.
 func (s *Service) Put(ctx context.Context, u User, text string) (Profile, error) {
 	if err := CheckText(text); err != nil {
 		return Profile{}, err
@@ -201,6 +202,9 @@ func (s *Service) Save(ctx context.Context, u User, p Profile, text string) (boo
 	if err != nil {
 		return false, fmt.Errorf("save memory: %w", err)
 	}
+	if saved && p.was != "" {
+		s.unscrubbed.Store(true)
+	}
 	return saved, nil
 }
 
@@ -226,18 +230,22 @@ func (s *Service) scrub(ctx context.Context) {
 	}
 }
 
-// Scrub removes erased text from SQLite's journal if that has failed before, for example because of a long read, or if
-// Erase has left it to Scrub, because apps may erase often, and other writes have to wait meanwhile. It returns an
-// error of the database on failure.
+// Scrub removes erased text from SQLite's journal if that was impossible before, or if Erase or Save has left it to
+// Scrub, because apps may erase often, and other writes have to wait meanwhile. During a long read, Scrub leaves it to
+// the next Scrub. It returns an error of the database on failure; the next Scrub then tries again.
 func (s *Service) Scrub(ctx context.Context) error {
 	if !s.unscrubbed.Swap(false) {
 		return nil
 	}
-	if err := s.Store.TruncateJournal(context.WithoutCancel(ctx)); err != nil {
-		s.unscrubbed.Store(true)
-		return fmt.Errorf("truncate the journal: %w", err)
+	err := s.Store.TruncateJournal(context.WithoutCancel(ctx))
+	if err == nil {
+		return nil
 	}
-	return nil
+	s.unscrubbed.Store(true)
+	if errors.Is(err, db.ErrJournalBusy) {
+		return nil
+	}
+	return fmt.Errorf("truncate the journal: %w", err)
 }
 
 // Summary describes the profiles of a project without their texts. It needs no encryption key.

@@ -29,7 +29,7 @@ const (
 
 // userOf returns the secret of the user that a call is for, or "", and whether the call remembers.
 func userOf(r *http.Request) (user string, remembers bool, err error) {
-	user = r.Header.Get(userHeader)
+	user = strings.Join(r.Header.Values(userHeader), ",") // two users are refused
 	given := r.Header.Values(memoryHeader)
 	remembers = len(given) > 0
 	if remembers && strings.Join(given, ",") != agreed { // also if it is empty

@@ -76,7 +76,7 @@ func (w *memoryAPI) request(t *testing.T, method, path, account, body string, he
 	r.Header.Set("Authorization", "Bearer "+account)
 	r.Header.Set("Content-Type", "application/json")
 	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
+		r.Header.Add(header[i], header[i+1])
 	}
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
@@ -145,6 +145,8 @@ func TestMemory_Refusals(t *testing.T) {
 		{"no user", "GET", "/v1/memory", "", nil, 400, "invalid_value"},
 		{"no user to erase", "DELETE", "/v1/memory", "", nil, 400, "invalid_value"},
 		{"upper case", "GET", "/v1/memory", "", []string{userHeader, strings.ToUpper(userSecret)}, 400, "invalid_value"},
+		{"two users", "GET", "/v1/memory", "", []string{userHeader, userSecret, userHeader, strings.Repeat("f", 32)}, 400,
+			"invalid_value"},
 		{"31 digits", "GET", "/v1/memory", "", []string{userHeader, userSecret[1:]}, 400, "invalid_value"},
 		{"put without agreement", "PUT", "/v1/memory", `{"profile":"x"}`, []string{userHeader, userSecret}, 400,
 			"invalid_value"},

@@ -158,9 +158,14 @@ func TestAssistant_RecordingKnowsTheWearer(t *testing.T) {
 			Steps: s.Steps}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := runner.Record(t.Context(),
-			scenario.RecordRequest{Files: ours, SessionID: o.SessionID, Path: recording}); err != nil {
+		recorded, err := runner.Record(t.Context(),
+			scenario.RecordRequest{Files: ours, SessionID: o.SessionID, Path: recording})
+		if err != nil {
 			t.Fatal(err)
+		}
+		known := said != "I am Ann"
+		if noted := strings.Contains(strings.Join(recorded.Notes, "\n"), "keep the file private"); noted != known {
+			t.Errorf("%s: notes: got %q, want one about the memory: %t", said, recorded.Notes, known)
 		}
 	}
 	s, err := scenario.Load(t.Context(), ours, recording)

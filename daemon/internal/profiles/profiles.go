@@ -1,6 +1,7 @@
 // Package profiles stores what the assistants of apps in local sessions remember: one text per project and user of the
 // app. It stores the texts in the file memory.json of the state directory, with a hash of the user's secret. Nothing
-// sends the file anywhere; a scenario's result quotes a part of a profile that differs from what it expects.
+// sends the file anywhere; a scenario's result quotes a part of a profile that differs from what it expects, and a
+// recording of a session with a script contains the profile of the wearer.
 package profiles
 
 import (
@@ -135,17 +136,17 @@ func (s *Store) replace(k key, text string, fence bool) error {
 	if err := s.load(); err != nil {
 		return err
 	}
-	e, wasDirty := s.newEntry(k, text), s.isDirty
+	e := s.newEntry(k, text)
 	f := s.content(s.with(k, e))
 	s.isDirty = false
 	s.mu.Unlock() // others read and change the entries while the file is written
 	err := s.write(f)
 	s.mu.Lock()
-	isDirty := s.isDirty
 	if err != nil {
-		s.isDirty = isDirty || wasDirty
+		s.isDirty = true // content has marked uses as saved
 		return err
 	}
+	isDirty := s.isDirty
 	s.put(k, e)
 	s.isDirty = isDirty
 	for c := range s.open {
@@ -249,7 +250,9 @@ func (s *Store) with(k key, e *entry) map[key]*entry {
 		return entries
 	}
 	if len(entries) == Max {
-		oldest := slices.MinFunc(list(entries), func(a, b *entry) int { return a.UsedAt.Compare(b.UsedAt) })
+		oldest := slices.MinFunc(slices.Collect(maps.Values(entries)), func(a, b *entry) int {
+			return a.UsedAt.Compare(b.UsedAt)
+		})
 		delete(entries, key{oldest.Project, oldest.User})
 	}
 	entries[k] = e

@@ -323,6 +323,29 @@ func TestPut_ChangesNothingOnFailure(t *testing.T) {
 	wantText(t, s, app, ben, "Name: Ben")
 }
 
+// A use that was to be written with a change that failed is written later.
+func TestPut_KeepsUsesOnFailure(t *testing.T) {
+	dir, c := t.TempDir(), newClock()
+	s := newStore(dir, c)
+	put(t, s, app, ann, "Name: Ann")
+	c.now = c.now.Add(useStep / 2)                                                  // too soon for the file to be written for the use alone
+	if err := errors.Join(os.Remove(s.path), os.Mkdir(s.path, 0o700)); err != nil { // nothing can replace it
+		t.Fatal(err)
+	}
+	s.Begin(app, ann).End()
+	used := s.entries[s.key(app, ann)].UsedAt
+	if s.Put(app, ben, "Name: Ben") == nil {
+		t.Fatal("changed a profile without the file")
+	}
+	if err := os.Remove(s.path); err != nil {
+		t.Fatal(err)
+	}
+	save(t, s)
+	if got := newStore(dir, c).Get(app, ann).ExpiresAt; !got.Equal(used.Add(Life)) {
+		t.Errorf("the profile expires at %v, want %v", got, used.Add(Life))
+	}
+}
+
 // A store without profiles is a file with an empty list.
 func TestErase_LeavesAnEmptyList(t *testing.T) {
 	s := newStore(t.TempDir(), newClock())

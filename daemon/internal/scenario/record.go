@@ -42,7 +42,7 @@ type Recording struct {
 	Media    int `json:"media"`
 	// Claims is the number of steps that assert a condition that was true while the session was recorded.
 	Claims int `json:"claims"`
-	// Notes describes everything that could not be recorded.
+	// Notes describes everything that could not be recorded, and what the file contains that may be private.
 	Notes []string `json:"notes"`
 }
 
@@ -86,6 +86,10 @@ func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, erro
 		sc.Assistant = &scenario.Assistant{Rules: script.Rules}
 		profile, isKnown := r.sessions.MemoryAt(req.SessionID, rows[0].Seq)
 		sc.Memory = profile
+		if profile != "" {
+			omitted = append(omitted, "contains what the assistant knew about the wearer (memory): keep the file private, "+
+				"or replace it")
+		}
 		if !isKnown && script.Remembers() {
 			omitted = append(omitted, "omitted: what the assistant knew about the wearer at the beginning, because the "+
 				"daemon has been restarted since or many apps have attached; add it as memory")

@@ -49,9 +49,7 @@ func (m *Manager) StartLocal(ctx context.Context, who caller.Caller, req LocalRe
 	}
 	var opened Opened
 	if err = s.copyFixtures(ctx, clientio.FilesOf(who), want.FixturesDir); err == nil && script != nil {
-		if _, err = s.useScenario(script, memory); err == nil && memory == nil {
-			err = s.setMemory(nil) // a script brings back the stored profiles
-		}
+		err = s.replaceScript(script, memory)
 	}
 	if err == nil {
 		opened, err = m.prepare(ctx, s, created, req.DeviceModel)

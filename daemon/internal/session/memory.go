@@ -245,6 +245,27 @@ func (s *localSession) useScenario(script *assistantscript.Script, profile *stri
 	return restore, err
 }
 
+// replaceScript gives the session a script and a profile of its own, or the stored profiles if profile is nil. It
+// returns a *problem.Error on failure, and then changes nothing.
+func (s *localSession) replaceScript(script *assistantscript.Script, profile *string) error {
+	if err := s.wake(); err != nil {
+		return err
+	}
+	s.Mu.Lock()
+	before := s.memory
+	s.Mu.Unlock()
+	if profile == nil && before != nil {
+		if err := s.setMemory(nil); err != nil { // before an app receives the address of the assistant
+			return err
+		}
+	}
+	_, err := s.useScenario(script, profile)
+	if err != nil && profile == nil && before != nil {
+		_ = s.setMemory(before) // the first failure matters more
+	}
+	return err
+}
+
 // setMemory gives the session a store with a profile of its own, or the stored profiles if store is nil. It saves
 // which, so that a session with a profile of its own does not use the stored ones after a restart of the daemon.
 // Conversations that are under way go on with the new profile; calls keep the one with which they began. It returns a

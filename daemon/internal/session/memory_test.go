@@ -114,6 +114,26 @@ func TestMemory_OfAScenarioIsPrivate(t *testing.T) {
 	wantMemory(t, m, token, "Name: Ann")
 }
 
+// A session whose script cannot be replaced keeps it, and its own profile.
+func TestMemory_StaysWithTheScript(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	o, token := remembering(t, m, `{"rules":`+slowMemory+`}`)
+	before := m.AssistantScript(o.SessionID)
+	if _, err := m.UseScenario(t.Context(), backend.Target{}, o.SessionID, nil, new("Name: Ben")); err != nil {
+		t.Fatal(err)
+	}
+	s := m.local.find(o.SessionID)
+	path := filepath.Join(s.folder(), scriptName)
+	if err := errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "in the way"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	err := s.replaceScript(&assistantscript.Script{}, nil)
+	if err == nil || m.AssistantScript(o.SessionID) != before {
+		t.Errorf("got %v, or another script than before", err)
+	}
+	wantMemory(t, m, token, "Name: Ben")
+}
+
 func TestMemory_NeedsAToken(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	if _, err := m.Memory("sgt_wrong", wearer); failure(err) != "invalid_key" {
