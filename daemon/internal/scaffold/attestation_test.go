@@ -265,6 +265,29 @@ func TestAttestation_NamesRefusals(t *testing.T) {
 	p.leave(app)
 }
 
+// While the old token is valid, it is used if a renewal hangs. Later calls wait for that one instead of starting others.
+func TestAttestation_SurvivesAHangingRenewal(t *testing.T) {
+	t.Parallel()
+	b := newAttestBackend(t)
+	app, p := attestingProbe(t, b, nil)
+	p.expectToken("token", "sat_1")
+	p.later(56 * time.Minute)
+	p.order("hang")
+	p.expect("com.example.hang", `{}`)
+	p.expectToken("token", "sat_1")
+	p.expectToken("token", "sat_1")
+	p.later(4 * time.Minute)
+	p.order("token")
+	p.expectRefusal("token", "attestation_timeout", "again", 0)
+	p.order("answer")
+	p.expect("com.example.answer", `{}`)
+	p.expectToken("token", "sat_2")
+	if _, proofs := b.seen(); len(proofs) != 2 {
+		t.Errorf("%d attestations, want 2", len(proofs))
+	}
+	p.leave(app)
+}
+
 // A conversation goes on with a new token when the old one was refused while it reconnects.
 func TestAttestation_AuthorisesConversations(t *testing.T) {
 	t.Parallel()
