@@ -19,6 +19,7 @@ public actor Attestation {
     }
 
     private static let renewBefore = 300.0 // seconds before a token expires
+    private static let forgotten = ["unknown_install", "wrong_environment"] // refusals that only a new key can change
 
     nonisolated let url: String // of the gateway
     private let projectKey: String
@@ -146,8 +147,8 @@ public actor Attestation {
                 return try await prove("apple/assertion", challenge, key, object)
             } catch let error as DCError where error.code == .invalidKey {
                 // The app was installed again, or this is another device.
-            } catch let error as GlassesError where error.reason == "unknown_install" {
-                // The backend deleted the install.
+            } catch let error as GlassesError where Attestation.forgotten.contains(error.reason) {
+                // The backend deleted the install, or the app now has another environment than the key.
             } catch let error as DCError {
                 throw Attestation.unavailable("App Attest failed with code \(error.code.rawValue)")
             }
