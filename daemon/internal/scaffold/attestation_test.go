@@ -389,7 +389,7 @@ func TestAttestation_SignsWithATestKey(t *testing.T) {
 // Tokens do not cross a network in the clear.
 func TestAttestation_NeedsTLS(t *testing.T) {
 	t.Parallel()
-	for _, address := range []string{"http://service.example", "service.example", "https:", "a b"} {
+	for _, address := range []string{"http://service.example", "http://10.0.2.2", "service.example", "https:", "a b"} {
 		startAttesting(t, &attestBackend{url: address}).says("not_configured")
 	}
 }

@@ -3,7 +3,7 @@
 private const val RENEW_BEFORE_MS = 300000L // before a token expires
 private const val ATTESTATION_MS = 60000L // for one attestation
 private const val PROOF_QUIET_MS = 30000 // without a byte from the backend
-private val thisMachine = listOf("localhost", "127.0.0.1", "[::1]", "10.0.2.2") // the last one is an emulator's host
+private val thisMachine = listOf("localhost", "127.0.0.1", "[::1]")
 
 private val attestationHints = mapOf(
     "invalid_key" to "Use a live project key.",

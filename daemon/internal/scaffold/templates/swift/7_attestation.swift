@@ -11,7 +11,8 @@ public enum AttestationProof: Sendable {
 
 /// Attests this install to a backend such as https://service.example, and keeps its token in memory only. Pass it in
 /// GlassesSettings, or use token() for calls of the gateway with another client. The id of the key of App Attest is
-/// stored in Application Support, in the folder of app and outside backups. Create one Attestation for each app.
+/// stored in Application Support, in the folder of app and outside backups. Create one Attestation for each app. backend
+/// begins with https://, or with http:// if it is on this machine; token() refuses others with not_configured.
 public actor Attestation {
     private struct Token {
         let text: String
@@ -92,7 +93,19 @@ public actor Attestation {
         try await post("challenge", [:]).object["challenge"] as? String ?? ""
     }
 
+    /// Refuses to send the project key in the clear to another machine.
+    private func checkAddress() throws {
+        let address = URL(string: url)
+        let host = address?.host ?? ""
+        let isLocal = ["localhost", "127.0.0.1", "::1", "[::1]"].contains(host)
+        if !host.isEmpty && (address?.scheme == "https" || address?.scheme == "http" && isLocal) { return }
+        throw Attestation.failure(
+            "not_configured", "the backend is \(url.dropLast(3)), but tokens are sent only by https",
+            "Pass the address of the backend, such as https://service.example.")
+    }
+
     private func post(_ route: String, _ fields: JSONObject) async throws -> AssistantReply {
+        try checkAddress()
         let asked = AssistantRequest(path: "/attest/" + route, body: fields)
         let gateway: JSONObject = ["url": url, "token": projectKey]
         let call = AssistantCall(try AssistantReply.request(asked, gateway, isVirtual: false))
