@@ -317,6 +317,22 @@ func TestAttestation_AuthorisesConversations(t *testing.T) {
 	p.leave(app)
 }
 
+// A refusal that lasts ends a conversation with its code.
+func TestAttestation_EndsConversationsWithItsRefusal(t *testing.T) {
+	t.Parallel()
+	b := newAttestBackend(t)
+	app, p := attestingProbe(t, b, nil)
+	p.order("talk")
+	p.ok(p.expect(glasses.TypeAudioStart, ""))
+	b.set(func() { b.refuse = "401 invalid_key -" })
+	if got := <-b.realtime; got != "sat_1" {
+		t.Errorf("a realtime session with %s, want sat_1", got)
+	}
+	p.ok(p.expect(glasses.TypeAudioStop, ""))
+	p.expect("com.example.ended", `{"reason":"invalid_key","mode":"realtime"}`)
+	p.leave(app)
+}
+
 // An app need not wait for an attestation, which goes on for the next call.
 func TestAttestation_EndsWithStopAsking(t *testing.T) {
 	t.Parallel()

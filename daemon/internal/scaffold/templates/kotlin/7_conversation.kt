@@ -20,6 +20,9 @@ private val finalReasons = mapOf(
  */
 class ConversationEnd(val reason: String, val mode: String)
 
+/** Refusals of an attestation that another attempt would not change. */
+private val finalRefusals = listOf("attestation_failed", "invalid_key", "no_storage")
+
 /** What a Conversation needs of Glasses. */
 private interface ConversationHost {
     val glasses: Glasses
@@ -199,10 +202,11 @@ private class Conversation(
         }
     }
 
-    private fun open() {
+    /** Opens the conversation; why is the code of what the last attempt failed with. */
+    private fun open(why: String = "gateway_unreachable") {
         val gateway = host.gateway
         if (gateway.isEmpty()) return end("no_gateway")
-        if (++attempts > MAX_ATTEMPTS) return end("gateway_unreachable")
+        if (++attempts > MAX_ATTEMPTS) return end(why)
         isAnswering = true // virtual time waits for the first session.updated
         val thread = Thread({ read(gateway) }, "glasses-conversation")
         thread.isDaemon = true
@@ -213,6 +217,7 @@ private class Conversation(
     private fun read(gateway: Map<String, Any?>) {
         val address = "ws" + gateway["url"].toString().removePrefix("http")
         var code = 1006
+        var why = "gateway_unreachable"
         var token = ""
         try {
             token = tokenOf(gateway, refusedToken)
@@ -234,13 +239,14 @@ private class Conversation(
         } catch (e: IOException) {
             // the connection broke
         } catch (e: GlassesError) { // of the attestation
-            if (e.code == "attestation_failed") return host.put(this, mapOf("type" to "ended", "why" to e.code))
+            if (e.code in finalRefusals) return host.put(this, mapOf("type" to "ended", "why" to e.code))
+            why = e.code
         }
         synchronized(lock) {
             reading?.drop()
             if (!closed && code !in finalReasons) lock.wait(REOPEN_AFTER_MS)
         }
-        host.put(this, mapOf("type" to "lost", "code" to code))
+        host.put(this, mapOf("type" to "lost", "code" to code, "why" to why))
     }
 
     /** Drops what belongs to a connection that was lost. */
@@ -292,7 +298,7 @@ private class Conversation(
         try {
             when (event["type"]) {
                 "opened" -> configure(event["socket"] as WebSocket)
-                "lost" -> reopen(event["code"] as Int)
+                "lost" -> reopen(event["code"] as Int, event["why"].toString())
                 "ended" -> end(event["why"].toString())
                 "transcript" -> answerText(event["text"].toString(), event["number"] as Int)
                 "session.updated" -> {
@@ -321,11 +327,11 @@ private class Conversation(
         onError(assistantError(code, error["message"].toString()))
     }
 
-    private fun reopen(code: Int) {
+    private fun reopen(code: Int, why: String) {
         socket = null
         forget()
-        val why = finalReasons[code]
-        if (why != null) end(why) else open()
+        val ending = finalReasons[code]
+        if (ending != null) end(ending) else open(why)
     }
 
     private fun handleResponse(event: Map<String, Any?>) {
