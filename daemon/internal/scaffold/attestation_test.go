@@ -265,7 +265,7 @@ func TestAttestation_NamesRefusals(t *testing.T) {
 	p.leave(app)
 }
 
-// While the old token is valid, it is used if a renewal hangs. Later calls wait for that one instead of starting others.
+// While the old token is valid, it is used if a renewal hangs. Later calls wait for that one and start no others.
 func TestAttestation_SurvivesAHangingRenewal(t *testing.T) {
 	t.Parallel()
 	b := newAttestBackend(t)
@@ -347,6 +347,20 @@ func TestAttestation_EndsWithStopAsking(t *testing.T) {
 	if calls, proofs := b.seen(); len(calls) != 0 || len(proofs) != 1 {
 		t.Errorf("%d calls and %d attestations, want none and one", len(calls), len(proofs))
 	}
+	p.leave(app)
+}
+
+// A conversation that waits for an attestation ends at once, too.
+func TestAttestation_EndsWithStopConversing(t *testing.T) {
+	t.Parallel()
+	b := newAttestBackend(t)
+	app, p := attestingProbe(t, b, nil)
+	b.set(func() { // nothing is answered meanwhile
+		p.order("talk")
+		p.send(glasses.TypeBattery, "g-battery", glasses.Battery{Level: 50})
+		p.expect("com.example.ended", `{"reason":"stopped","mode":"text"}`)
+	})
+	p.expectToken("token", "sat_1")
 	p.leave(app)
 }
 

@@ -16,7 +16,7 @@ private val finalReasons = mapOf(
 
 /**
  * How a conversation ended. reason is stopped, or the code of what ended it: no_credit, session_limit, ...; mode is
- * realtime, or text if the session has no realtime model.
+ * realtime, or text if the session has no realtime model or the conversation ended before that was known.
  */
 class ConversationEnd(val reason: String, val mode: String)
 
@@ -89,17 +89,17 @@ private class Conversation(
     private var closed = false
 
     fun run(): ConversationEnd {
-        mode = if (hasRealtime()) "realtime" else "text"
         val offs = ArrayList<() -> Unit>()
         try {
-            begin(mode, offs)
+            mode = findMode()
+            if (reason == "") begin(mode, offs)
             while (reason == "") {
                 host.until { events.isNotEmpty() || reason != "" }
                 if (reason == "") handle(events.remove())
             }
             leave(mode)
         } catch (e: Exception) { // perhaps of a tool or a handler
-            if (e === host.ended) return if (host.ended?.code == "closed") ConversationEnd("closed", mode) else throw e
+            if (e === host.ended) return if (host.ended?.code == "closed") ended("closed") else throw e
             leave(mode)
             throw e
         } finally {
@@ -107,8 +107,10 @@ private class Conversation(
             offs.forEach { it() }
             close()
         }
-        return ConversationEnd(reason, mode)
+        return ended(reason)
     }
+
+    private fun ended(why: String) = ConversationEnd(why, mode.ifEmpty { "text" })
 
     private fun begin(mode: String, offs: MutableList<() -> Unit>) {
         val listen: (Event) -> Unit
@@ -130,6 +132,7 @@ private class Conversation(
 
     /** Stops listening and the sound of an answer. */
     private fun leave(mode: String) {
+        if (mode == "") return // nothing has begun
         attempt(if (mode == "realtime") "audio.stop" else "transcription.stop")
         val first = spoken.peek() ?: return
         first.stopPacing()
@@ -182,9 +185,30 @@ private class Conversation(
         emptyMap() // a later state may allow it
     }
 
-    private fun hasRealtime(): Boolean {
+    /** Asks the gateway for the mode, on a thread that may wait for an attestation. "" if the app stops meanwhile. */
+    private fun findMode(): String {
         val gateway = host.gateway
         if (gateway.isEmpty()) throw assistantError("no_gateway", "this session has no AI gateway")
+        isAnswering = true // virtual time waits
+        val thread = Thread({
+            val found = try {
+                if (hasRealtime(gateway)) "realtime" else "text"
+            } catch (e: Exception) {
+                e
+            }
+            host.put(this, mapOf("mode" to found))
+        }, "glasses-conversation")
+        thread.isDaemon = true
+        thread.start()
+        host.until { events.isNotEmpty() || reason != "" }
+        isAnswering = false
+        if (reason != "") return ""
+        val found = events.remove()["mode"]
+        if (found is Exception) throw found
+        return found.toString()
+    }
+
+    private fun hasRealtime(gateway: Map<String, Any?>): Boolean {
         val token = tokenOf(gateway)
         var status = realtimeStatus(gateway, token)
         if (status == 401 && "attestation" in gateway) status = realtimeStatus(gateway, tokenOf(gateway, token))
