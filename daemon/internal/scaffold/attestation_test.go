@@ -419,7 +419,12 @@ func TestAttestation_SignsWithATestKey(t *testing.T) {
 // Tokens do not cross a network in the clear.
 func TestAttestation_NeedsTLS(t *testing.T) {
 	t.Parallel()
-	for _, address := range []string{"http://service.example", "http://10.0.2.2", "service.example", "https:", "a b"} {
-		startAttesting(t, &attestBackend{url: address}).says("not_configured")
+	says := func(address, want string) {
+		t.Helper()
+		startAttesting(t, &attestBackend{url: address}, "SERVICE_GLASSES_TRANSPORT=device").says(want)
 	}
+	for _, address := range []string{"http://service.example", "http://10.0.2.2", "service.example", "https:", "a b"} {
+		says(address, "not_configured")
+	}
+	says("http://127.0.0.1:1", "transport_unavailable") // the address is accepted
 }

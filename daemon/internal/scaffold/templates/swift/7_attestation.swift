@@ -170,7 +170,7 @@ public actor Attestation {
         #endif
     }
 
-    /// Attests a new key, or sends an assertion by the stored one. If the backend forgot that key, it attests a new one.
+    /// Attests a new key, or sends an assertion by the stored one. If the backend forgot that, it attests a new one.
     private func attestApp() async throws -> AssistantReply {
         #if canImport(CryptoKit) && canImport(DeviceCheck)
         let service = DCAppAttestService.shared
