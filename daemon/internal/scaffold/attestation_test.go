@@ -265,6 +265,29 @@ func TestAttestation_NamesRefusals(t *testing.T) {
 	p.leave(app)
 }
 
+// While the old token is valid, it is used if a renewal hangs. Later calls wait for that one and start no others.
+func TestAttestation_SurvivesAHangingRenewal(t *testing.T) {
+	t.Parallel()
+	b := newAttestBackend(t)
+	app, p := attestingProbe(t, b, nil)
+	p.expectToken("token", "sat_1")
+	p.later(56 * time.Minute)
+	p.order("hang")
+	p.expect("com.example.hang", `{}`)
+	p.expectToken("token", "sat_1")
+	p.expectToken("token", "sat_1")
+	p.later(4 * time.Minute)
+	p.order("token")
+	p.expectRefusal("token", "attestation_timeout", "again", 0)
+	p.order("answer")
+	p.expect("com.example.answer", `{}`)
+	p.expectToken("token", "sat_2")
+	if _, proofs := b.seen(); len(proofs) != 2 {
+		t.Errorf("%d attestations, want 2", len(proofs))
+	}
+	p.leave(app)
+}
+
 // A conversation goes on with a new token when the old one was refused while it reconnects.
 func TestAttestation_AuthorisesConversations(t *testing.T) {
 	t.Parallel()
@@ -294,6 +317,22 @@ func TestAttestation_AuthorisesConversations(t *testing.T) {
 	p.leave(app)
 }
 
+// A refusal that lasts ends a conversation with its code.
+func TestAttestation_EndsConversationsWithItsRefusal(t *testing.T) {
+	t.Parallel()
+	b := newAttestBackend(t)
+	app, p := attestingProbe(t, b, nil)
+	p.order("talk")
+	p.ok(p.expect(glasses.TypeAudioStart, ""))
+	b.set(func() { b.refuse = "401 invalid_key -" })
+	if got := <-b.realtime; got != "sat_1" {
+		t.Errorf("a realtime session with %s, want sat_1", got)
+	}
+	p.ok(p.expect(glasses.TypeAudioStop, ""))
+	p.expect("com.example.ended", `{"reason":"invalid_key","mode":"realtime"}`)
+	p.leave(app)
+}
+
 // An app need not wait for an attestation, which goes on for the next call.
 func TestAttestation_EndsWithStopAsking(t *testing.T) {
 	t.Parallel()
@@ -308,6 +347,20 @@ func TestAttestation_EndsWithStopAsking(t *testing.T) {
 	if calls, proofs := b.seen(); len(calls) != 0 || len(proofs) != 1 {
 		t.Errorf("%d calls and %d attestations, want none and one", len(calls), len(proofs))
 	}
+	p.leave(app)
+}
+
+// A conversation that waits for an attestation ends at once, too.
+func TestAttestation_EndsWithStopConversing(t *testing.T) {
+	t.Parallel()
+	b := newAttestBackend(t)
+	app, p := attestingProbe(t, b, nil)
+	b.set(func() { // nothing is answered meanwhile
+		p.order("talk")
+		p.send(glasses.TypeBattery, "g-battery", glasses.Battery{Level: 50})
+		p.expect("com.example.ended", `{"reason":"stopped","mode":"text"}`)
+	})
+	p.expectToken("token", "sat_1")
 	p.leave(app)
 }
 
@@ -366,7 +419,12 @@ func TestAttestation_SignsWithATestKey(t *testing.T) {
 // Tokens do not cross a network in the clear.
 func TestAttestation_NeedsTLS(t *testing.T) {
 	t.Parallel()
-	for _, address := range []string{"http://service.example", "service.example", "https:", "a b"} {
-		startAttesting(t, &attestBackend{url: address}).says("not_configured")
+	says := func(address, want string) {
+		t.Helper()
+		startAttesting(t, &attestBackend{url: address}, "SERVICE_GLASSES_TRANSPORT=device").says(want)
 	}
+	for _, address := range []string{"http://service.example", "http://10.0.2.2", "service.example", "https:", "a b"} {
+		says(address, "not_configured")
+	}
+	says("http://127.0.0.1:1", "transport_unavailable") // the address is accepted
 }

@@ -6,21 +6,28 @@ import service.TestKey
 import java.io.File
 import java.util.TreeSet
 import java.util.concurrent.Callable
+import java.util.concurrent.CountDownLatch
 import java.util.concurrent.Executors
 
 private var clock = 1000L // ms
+private val hang = CountDownLatch(1)
+@Volatile private var hangs = false
 
 fun attestation(): Attestation? {
     val backend = System.getenv("PROBE_BACKEND") ?: return null
     val testKey = System.getenv("PROBE_TEST_KEY")
     val proof = if (testKey != null) TestKey(File(testKey).readText(), false) else PlayIntegrity { nonce ->
         if (File("fails").exists()) throw IllegalStateException("NETWORK_ERROR")
+        if (hangs) hang.await()
         "play:$nonce"
     }
     return Attestation(backend, System.getenv("PROBE_KEY"), File("private"), proof).apply { now = { clock } }
 }
 
-/** Obeys "token", "token REFUSED", "tokens" (eight threads want one) and "later MS". Reports whether it did. */
+/**
+ * Obeys "token", "token REFUSED", "tokens" (eight threads want one), "later MS", "hang" (Play Integrity does not answer,
+ * and nobody waits for it) and "answer". Reports whether it did.
+ */
 fun attest(glasses: Glasses, attestation: Attestation?, target: String): Boolean {
     val (command, more) = Pair(target.substringBefore(' '), target.substringAfter(' ', ""))
     if (attestation == null) return false
@@ -38,6 +45,16 @@ fun attest(glasses: Glasses, attestation: Attestation?, target: String): Boolean
         "later" -> {
             clock += more.toLong()
             glasses.log("com.example.later", emptyMap())
+        }
+        "hang" -> {
+            hangs = true
+            attestation.limitMs = 0
+            glasses.log("com.example.hang", emptyMap())
+        }
+        "answer" -> {
+            attestation.limitMs = 60000
+            hang.countDown()
+            glasses.log("com.example.answer", emptyMap())
         }
         else -> return false
     }

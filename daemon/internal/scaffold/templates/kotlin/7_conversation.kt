@@ -16,9 +16,12 @@ private val finalReasons = mapOf(
 
 /**
  * How a conversation ended. reason is stopped, or the code of what ended it: no_credit, session_limit, ...; mode is
- * realtime, or text if the session has no realtime model.
+ * realtime, or text if the session has no realtime model or the conversation ended before that was known.
  */
 class ConversationEnd(val reason: String, val mode: String)
+
+/** Refusals of an attestation that another attempt would not change. */
+private val finalRefusals = listOf("attestation_failed", "invalid_key", "no_storage")
 
 /** What a Conversation needs of Glasses. */
 private interface ConversationHost {
@@ -86,17 +89,17 @@ private class Conversation(
     private var closed = false
 
     fun run(): ConversationEnd {
-        mode = if (hasRealtime()) "realtime" else "text"
         val offs = ArrayList<() -> Unit>()
         try {
-            begin(mode, offs)
+            mode = findMode()
+            if (reason == "") begin(mode, offs)
             while (reason == "") {
                 host.until { events.isNotEmpty() || reason != "" }
                 if (reason == "") handle(events.remove())
             }
             leave(mode)
         } catch (e: Exception) { // perhaps of a tool or a handler
-            if (e === host.ended) return if (host.ended?.code == "closed") ConversationEnd("closed", mode) else throw e
+            if (e === host.ended) return if (host.ended?.code == "closed") ended("closed") else throw e
             leave(mode)
             throw e
         } finally {
@@ -104,8 +107,10 @@ private class Conversation(
             offs.forEach { it() }
             close()
         }
-        return ConversationEnd(reason, mode)
+        return ended(reason)
     }
+
+    private fun ended(why: String) = ConversationEnd(why, mode.ifEmpty { "text" })
 
     private fun begin(mode: String, offs: MutableList<() -> Unit>) {
         val listen: (Event) -> Unit
@@ -127,6 +132,7 @@ private class Conversation(
 
     /** Stops listening and the sound of an answer. */
     private fun leave(mode: String) {
+        if (mode == "") return // nothing has begun
         attempt(if (mode == "realtime") "audio.stop" else "transcription.stop")
         val first = spoken.peek() ?: return
         first.stopPacing()
@@ -179,9 +185,30 @@ private class Conversation(
         emptyMap() // a later state may allow it
     }
 
-    private fun hasRealtime(): Boolean {
+    /** Asks the gateway for the mode, on a thread that may wait for an attestation. "" if the app stops meanwhile. */
+    private fun findMode(): String {
         val gateway = host.gateway
         if (gateway.isEmpty()) throw assistantError("no_gateway", "this session has no AI gateway")
+        isAnswering = true // virtual time waits
+        val thread = Thread({
+            val found = try {
+                if (hasRealtime(gateway)) "realtime" else "text"
+            } catch (e: Exception) {
+                e
+            }
+            host.put(this, mapOf("mode" to found))
+        }, "glasses-conversation")
+        thread.isDaemon = true
+        thread.start()
+        host.until { events.isNotEmpty() || reason != "" }
+        isAnswering = false
+        if (reason != "") return ""
+        val found = events.remove()["mode"]
+        if (found is Exception) throw found
+        return found.toString()
+    }
+
+    private fun hasRealtime(gateway: Map<String, Any?>): Boolean {
         val token = tokenOf(gateway)
         var status = realtimeStatus(gateway, token)
         if (status == 401 && "attestation" in gateway) status = realtimeStatus(gateway, tokenOf(gateway, token))
@@ -199,10 +226,11 @@ private class Conversation(
         }
     }
 
-    private fun open() {
+    /** Opens the conversation; why is the code of what the last attempt failed with. */
+    private fun open(why: String = "gateway_unreachable") {
         val gateway = host.gateway
         if (gateway.isEmpty()) return end("no_gateway")
-        if (++attempts > MAX_ATTEMPTS) return end("gateway_unreachable")
+        if (++attempts > MAX_ATTEMPTS) return end(why)
         isAnswering = true // virtual time waits for the first session.updated
         val thread = Thread({ read(gateway) }, "glasses-conversation")
         thread.isDaemon = true
@@ -213,6 +241,7 @@ private class Conversation(
     private fun read(gateway: Map<String, Any?>) {
         val address = "ws" + gateway["url"].toString().removePrefix("http")
         var code = 1006
+        var why = "gateway_unreachable"
         var token = ""
         try {
             token = tokenOf(gateway, refusedToken)
@@ -234,13 +263,14 @@ private class Conversation(
         } catch (e: IOException) {
             // the connection broke
         } catch (e: GlassesError) { // of the attestation
-            if (e.code == "attestation_failed") return host.put(this, mapOf("type" to "ended", "why" to e.code))
+            if (e.code in finalRefusals) return host.put(this, mapOf("type" to "ended", "why" to e.code))
+            why = e.code
         }
         synchronized(lock) {
             reading?.drop()
             if (!closed && code !in finalReasons) lock.wait(REOPEN_AFTER_MS)
         }
-        host.put(this, mapOf("type" to "lost", "code" to code))
+        host.put(this, mapOf("type" to "lost", "code" to code, "why" to why))
     }
 
     /** Drops what belongs to a connection that was lost. */
@@ -292,7 +322,7 @@ private class Conversation(
         try {
             when (event["type"]) {
                 "opened" -> configure(event["socket"] as WebSocket)
-                "lost" -> reopen(event["code"] as Int)
+                "lost" -> reopen(event["code"] as Int, event["why"].toString())
                 "ended" -> end(event["why"].toString())
                 "transcript" -> answerText(event["text"].toString(), event["number"] as Int)
                 "session.updated" -> {
@@ -321,11 +351,11 @@ private class Conversation(
         onError(assistantError(code, error["message"].toString()))
     }
 
-    private fun reopen(code: Int) {
+    private fun reopen(code: Int, why: String) {
         socket = null
         forget()
-        val why = finalReasons[code]
-        if (why != null) end(why) else open()
+        val ending = finalReasons[code]
+        if (ending != null) end(ending) else open(why)
     }
 
     private fun handleResponse(event: Map<String, Any?>) {

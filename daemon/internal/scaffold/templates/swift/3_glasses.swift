@@ -76,6 +76,7 @@ public final class Glasses: @unchecked Sendable {
     fileprivate var gateway: JSONObject = [:] // url and token of the AI gateway, if the session has one
     private var settings = GlassesSettings(name: "")
     private var calls: [AssistantCall] = [] // to the gateway, in progress
+    private var proofs: Set<Task<String, Error>> = [] // of asks that wait for their attestation
     private var stops = 0 // how often stopAsking was called
     private var conversation: AssistantConversation?
     private var refusals: [String: (String) -> Void] = [:] // by the id of a command that nobody waits for
@@ -275,6 +276,7 @@ public final class Glasses: @unchecked Sendable {
         locked {
             stops += 1
             for call in calls { call.stop() }
+            for proof in proofs { proof.cancel() }
         }
     }
 
@@ -338,33 +340,43 @@ public final class Glasses: @unchecked Sendable {
     /// The answer to a request: the model's message, or an object. A token that expires meanwhile is replaced once.
     private func reply(to request: AssistantRequest, _ began: Int?,
                        _ onText: @Sendable (String) async throws -> Void) async throws -> AssistantReply {
-        let to = try await authorised()
+        let to = try await authorised(began)
         do {
             return try await exchange(request, to, began, onText)
         } catch let error as GlassesError {
             if error.code != "invalid_key" { throw error }
-            let next = try await authorised(refused: to["token"] as? String)
+            let next = try await authorised(began, refused: to["token"] as? String)
             if next["token"] as? String == to["token"] as? String { throw error }
             return try await exchange(request, next, began, onText)
         }
     }
 
     /// The url of the gateway and a token for it, or nothing. refused is a token of an attestation that it refused.
-    fileprivate func authorised(refused: String? = nil) async throws -> JSONObject {
+    /// began is what stops was when an ask began, which stopAsking ends.
+    fileprivate func authorised(_ began: Int? = nil, refused: String? = nil) async throws -> JSONObject {
         let (own, other): (JSONObject, Attestation?) = locked { (gateway, settings.attestation) }
         guard own.isEmpty, let attestation = other else { return own }
+        let proof = Task { try await attestation.token(refused: refused) }
         locked {
+            if began != nil { proofs.insert(proof) } // stopAsking cancels it
+            if began != nil && (stops != began || ended != nil) { proof.cancel() }
             callCount += 1
             gatewayWaits += 1
         }
         check()
         defer {
             locked {
+                proofs.remove(proof)
                 callCount -= 1
                 gatewayWaits -= 1
             }
         }
-        return ["url": attestation.url, "token": try await attestation.token(refused: refused)]
+        do {
+            return ["url": attestation.url, "token": try await proof.value]
+        } catch {
+            try checkStop(began)
+            throw error
+        }
     }
 
     private func exchange(_ request: AssistantRequest, _ to: JSONObject, _ began: Int?,
@@ -776,6 +788,7 @@ public final class Glasses: @unchecked Sendable {
             taker = nil
             //: if assistant
             for call in calls { call.stop() }
+            for proof in proofs { proof.cancel() }
             conversation?.end(why.code)
             //: end
         }

@@ -44,11 +44,12 @@ final class AssistantConversation: @unchecked Sendable {
     private static let finalReasons = [
         4400: "refused", 4401: "closed", 4402: "no_credit", 4408: "session_limit", 4410: "closed",
     ]
+    private static let finalRefusals = ["attestation_failed", "invalid_key", "no_storage"] // of an attestation
     private static let finalCodes = ["no_credit", "cap_reached", "credit_locked", "invalid_key"] // of ask
 
     private enum Input {
         case gateway(JSONObject)
-        case lost(code: Int)
+        case lost(code: Int, why: String)
         case glasses(GlassesEvent)
         case transcript(JSONObject, number: Int)
         case refused(AssistantUtterance, code: String)
@@ -279,19 +280,20 @@ final class AssistantConversation: @unchecked Sendable {
         throw GlassesError.assistant("gateway_unreachable", "the AI gateway cannot be reached")
     }
 
-    private func open() async {
+    /// Opens the conversation; why is the code of what the last attempt failed with.
+    private func open(_ why: String = "gateway_unreachable") async {
         let (attempt, refused): (Int, String?) = glasses.locked {
             attempts += 1
             return (attempts, refusedToken)
         }
-        if attempt > AssistantConversation.maxAttempts { return end("gateway_unreachable") }
+        if attempt > AssistantConversation.maxAttempts { return end(why) }
         let to: JSONObject
         do {
             to = try await glasses.authorised(refused: refused)
-        } catch let error as GlassesError where error.code == "attestation_failed" {
-            return end(error.code)
         } catch {
-            return openLater(URLSessionWebSocketTask.CloseCode.abnormalClosure.rawValue)
+            let code = (error as? GlassesError)?.code ?? "gateway_unreachable"
+            if AssistantConversation.finalRefusals.contains(code) { return end(code) }
+            return openLater(URLSessionWebSocketTask.CloseCode.abnormalClosure.rawValue, code)
         }
         guard let request = realtimeRequest(to, scheme: "ws") else { return end("no_gateway") }
         owe(true) // virtual time waits for the first session.updated
@@ -323,10 +325,10 @@ final class AssistantConversation: @unchecked Sendable {
     }
 
     /// Reports a lost connection, after a pause if another attempt may succeed.
-    private func openLater(_ code: Int) {
+    private func openLater(_ code: Int, _ why: String = "gateway_unreachable") {
         let isFinal = AssistantConversation.finalReasons[code] != nil
         let pause = isFinal ? 0 : AssistantConversation.reopenAfter
-        DispatchQueue.global().asyncAfter(deadline: .now() + pause) { self.put(.lost(code: code)) }
+        DispatchQueue.global().asyncAfter(deadline: .now() + pause) { self.put(.lost(code: code, why: why)) }
     }
 
     private func received(_ message: URLSessionWebSocketTask.Message) {
@@ -402,12 +404,12 @@ final class AssistantConversation: @unchecked Sendable {
         switch input {
         case .gateway(let event):
             try await handle(event)
-        case .lost(let code):
+        case .lost(let code, let why):
             forget()
-            if let why = AssistantConversation.finalReasons[code] {
-                end(why)
+            if let reason = AssistantConversation.finalReasons[code] {
+                end(reason)
             } else {
-                await open()
+                await open(why)
             }
         case .glasses(let event):
             if event.type == "playback" { return played(event.payload) }

@@ -12,6 +12,7 @@ public enum AttestationProof: Sendable {
 /// Attests this install to a backend such as https://service.example, and keeps its token in memory only. Pass it in
 /// GlassesSettings, or use token() for calls of the gateway with another client. The id of the key of App Attest is
 /// stored in Application Support, in the folder of app and outside backups. Create one Attestation for each app.
+/// backend begins with https://, or with http:// if it is on this machine; token() refuses others with not_configured.
 public actor Attestation {
     private struct Token {
         let text: String
@@ -19,6 +20,8 @@ public actor Attestation {
     }
 
     private static let renewBefore = 300.0 // seconds before a token expires
+    private static let limit: UInt64 = 60 // seconds that a caller waits for an attestation
+    private static let forgotten = ["unknown_install", "wrong_environment"] // refusals that only a new key can change
 
     nonisolated let url: String // of the gateway
     private let projectKey: String
@@ -39,19 +42,41 @@ public actor Attestation {
     /// Returns the token that replaces the project key as bearer. It attests first if there is no token or it expires
     /// within 5 minutes. After the gateway has answered 401 invalid_key to a token, pass that as refused, once, to get
     /// another one. Errors, with fixHint: attestation_failed, whose reason says why, attestation_unavailable,
-    /// gateway_unreachable, gateway_timeout, no_storage, and those of the gateway.
+    /// attestation_timeout, gateway_unreachable, gateway_timeout, no_storage, and those of the gateway.
     public func token(refused: String? = nil) async throws -> String {
         var known = current
         if let token = known, token.text == refused || now() >= token.expires { known = nil }
         if let token = known, now() < token.expires.addingTimeInterval(-Attestation.renewBefore) { return token.text }
         let task = running ?? begin()
         do {
-            return try await task.value.text
+            return try await Attestation.result(of: task).text
         } catch {
             let failed = error as? GlassesError
-            guard let token = known, failed?.code != "attestation_failed" else { throw error }
+            guard let token = known, now() < token.expires, failed?.code != "attestation_failed" else { throw error }
             return token.text // it is still valid, and the next call tries again
         }
+    }
+
+    /// Waits for an attestation until the limit, or until the caller is cancelled. The attestation itself goes on.
+    private static func result(of task: Task<Token, Error>) async throws -> Token {
+        let results = AsyncThrowingStream<Token, Error> { continuation in
+            let timer = Task {
+                try await Task.sleep(nanoseconds: Attestation.limit * 1_000_000_000)
+                continuation.finish(throwing: Attestation.failure(
+                    "attestation_timeout", "the attestation took over \(Attestation.limit) s", "Try again."))
+            }
+            continuation.onTermination = { _ in timer.cancel() }
+            Task {
+                do {
+                    continuation.yield(try await task.value)
+                    continuation.finish()
+                } catch {
+                    continuation.finish(throwing: error)
+                }
+            }
+        }
+        for try await token in results { return token }
+        throw GlassesError.assistant("cancelled", "the app stopped asking")
     }
 
     /// Starts the attestation that all callers share.
@@ -91,7 +116,19 @@ public actor Attestation {
         try await post("challenge", [:]).object["challenge"] as? String ?? ""
     }
 
+    /// Refuses to send the project key in the clear to another machine.
+    private func checkAddress() throws {
+        let address = URL(string: url)
+        let host = address?.host ?? ""
+        let isLocal = ["localhost", "127.0.0.1", "::1", "[::1]"].contains(host)
+        if !host.isEmpty && (address?.scheme == "https" || address?.scheme == "http" && isLocal) { return }
+        throw Attestation.failure(
+            "not_configured", "the backend is \(url.dropLast(3)), but tokens are sent only by https",
+            "Pass the address of the backend, such as https://service.example.")
+    }
+
     private func post(_ route: String, _ fields: JSONObject) async throws -> AssistantReply {
+        try checkAddress()
         let asked = AssistantRequest(path: "/attest/" + route, body: fields)
         let gateway: JSONObject = ["url": url, "token": projectKey]
         let call = AssistantCall(try AssistantReply.request(asked, gateway, isVirtual: false))
@@ -133,7 +170,7 @@ public actor Attestation {
         #endif
     }
 
-    /// Attests a new key, or sends an assertion by the stored one. If that key is no longer known, it attests a new one.
+    /// Attests a new key, or sends an assertion by the stored one. If the backend forgot that, it attests a new one.
     private func attestApp() async throws -> AssistantReply {
         #if canImport(CryptoKit) && canImport(DeviceCheck)
         let service = DCAppAttestService.shared
@@ -146,8 +183,8 @@ public actor Attestation {
                 return try await prove("apple/assertion", challenge, key, object)
             } catch let error as DCError where error.code == .invalidKey {
                 // The app was installed again, or this is another device.
-            } catch let error as GlassesError where error.reason == "unknown_install" {
-                // The backend deleted the install.
+            } catch let error as GlassesError where Attestation.forgotten.contains(error.reason) {
+                // The backend deleted the install, or the app now has another environment than the key.
             } catch let error as DCError {
                 throw Attestation.unavailable("App Attest failed with code \(error.code.rawValue)")
             }
