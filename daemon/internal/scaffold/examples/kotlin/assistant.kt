@@ -27,7 +27,8 @@ private class Shopping(val glasses: Glasses) {
     fun draw(question: String, answer: String) = attempt {
         glasses.show(mapOf("type" to "column", "padding" to 16, "gap" to 8, "children" to listOf(
             mapOf("type" to "text", "style" to "caption", "text" to question),
-            mapOf("type" to "text", "text" to answer, "grow" to 1, "overflow" to "paginate")
+            mapOf("type" to "column", "grow" to 1, "overflow" to "paginate",
+                "children" to listOf(mapOf("type" to "text", "text" to answer)))
         )))
     }
 

@@ -43,7 +43,8 @@ private class Kitchen(val glasses: Glasses) {
         attempt {
             glasses.show(mapOf("type" to "column", "padding" to 16, "gap" to 8, "children" to listOf(
                 mapOf("type" to "text", "style" to "caption", "text" to caption),
-                mapOf("type" to "text", "text" to said, "grow" to 1, "overflow" to "paginate")
+                mapOf("type" to "column", "grow" to 1, "overflow" to "paginate",
+                    "children" to listOf(mapOf("type" to "text", "text" to said)))
             )))
         }
     }

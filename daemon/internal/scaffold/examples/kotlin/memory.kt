@@ -11,6 +11,7 @@ private const val QUESTION =
 
 private class Companion(val glasses: Glasses) {
     var remember = false
+    var shown = listOf("")
 
     fun <T> attempt(command: () -> T): T? = try {
         command()
@@ -20,10 +21,16 @@ private class Companion(val glasses: Glasses) {
         null
     }
 
-    fun draw(text: String, vararg buttons: String) = attempt {
-        glasses.show(mapOf("type" to "column", "padding" to 16, "gap" to 8, "children" to listOf(
-            mapOf("type" to "text", "text" to text, "grow" to 1, "overflow" to "paginate")
-        ) + buttons.map { mapOf("type" to "button", "id" to it.substringBefore(' '), "text" to it) }))
+    fun draw(text: String, vararg buttons: String) {
+        shown = listOf(text, *buttons)
+        attempt {
+            glasses.show(mapOf("type" to "column", "padding" to 4, "gap" to 4, "children" to listOf(
+                mapOf("type" to "column", "grow" to 1, "overflow" to "paginate", "children" to listOf(
+                    mapOf("type" to "text", "text" to text))),
+                mapOf("type" to "row", "gap" to 8, "children" to buttons.map {
+                    mapOf("type" to "button", "id" to it.substringBefore(' '), "text" to it) })
+            )))
+        }
     }
 
     fun change() = if (remember) "Forget me" else "Remember me" // the wearer may decide otherwise at any time
@@ -34,21 +41,32 @@ private class Companion(val glasses: Glasses) {
         attempt { glasses.startTranscription() }
     }
 
+    fun choose(target: String) {
+        if (target == "Remember") return draw(QUESTION, "Yes", "No")
+        if (target == "Forget" && attempt { glasses.forget(); true } == null) {
+            return draw("It is not deleted.", "Forget me")
+        }
+        remember = target == "Yes"
+        draw(if (remember) "Tell me about yourself." else "I remember nothing.", change())
+    }
+
+    fun hear(said: String) {
+        // Some glasses can select only the first button, so the wearer may also say yes or no.
+        val word = Regex("^(yes|no)\\b", RegexOption.IGNORE_CASE).find(said)?.value?.lowercase()
+        if (word != null && shown[0] == QUESTION) return choose(if (word == "yes") "Yes" else "No")
+        val answer = attempt { glasses.ask(said, "Answer in one short sentence.", remember = remember).text } ?: ""
+        draw(answer.ifEmpty { "I cannot answer now." }, change())
+    }
+
     fun handle(event: Event) {
         val target = event.payload["target"] as? String ?: ""
         if (event.type == "transcript" && event.payload["final"] == true) {
-            val said = event.payload["text"].toString()
-            val answer = attempt { glasses.ask(said, "Answer in one short sentence.", remember = remember).text } ?: ""
-            draw(answer.ifEmpty { "I cannot answer now." }, change())
-        } else if (event.type == "input" && target == "Remember") {
-            draw(QUESTION, "Yes", "No")
+            hear(event.payload["text"].toString())
         } else if (event.type == "input" && target != "") {
-            if (target == "Forget" && attempt { glasses.forget(); true } == null) {
-                draw("It is not deleted.", "Forget me")
-                return
-            }
-            remember = target == "Yes"
-            draw(if (remember) "Tell me about yourself." else "I remember nothing.", change())
+            choose(target)
+        } else if (event.type == "device") { // other glasses begin with a clear display
+            draw(shown[0], *shown.drop(1).toTypedArray())
+            attempt { glasses.startTranscription() }
         }
     }
 }

@@ -29,7 +29,7 @@ def attempt(command, *arguments):
 def draw(question, answer):
     attempt(glasses.show, {"type": "column", "padding": 16, "gap": 8, "children": [
         {"type": "text", "style": "caption", "text": question},
-        {"type": "text", "text": answer, "grow": 1, "overflow": "paginate"},
+        {"type": "column", "grow": 1, "overflow": "paginate", "children": [{"type": "text", "text": answer}]},
     ]})
 
 

@@ -44,7 +44,7 @@ def draw(caption, said):
     heard = caption
     attempt(lambda: glasses.show({"type": "column", "padding": 16, "gap": 8, "children": [
         {"type": "text", "style": "caption", "text": caption},
-        {"type": "text", "text": said, "grow": 1, "overflow": "paginate"},
+        {"type": "column", "grow": 1, "overflow": "paginate", "children": [{"type": "text", "text": said}]},
     ]}))
 
 

@@ -1,5 +1,6 @@
 """Remembers the wearer, who is asked first and can have it deleted. A language model answers and, in a later session,
 knows what the wearer has told."""
+import re
 import sys
 
 from service.glasses import GlassesError, connect
@@ -18,15 +19,31 @@ def attempt(command):
 
 
 def draw(text, *buttons):
-    attempt(lambda: glasses.show({"type": "column", "padding": 16, "gap": 8, "children": [
-        {"type": "text", "text": text, "grow": 1, "overflow": "paginate"},
-        *[{"type": "button", "id": button.split()[0], "text": button} for button in buttons],
+    shown[:] = [text, *buttons]
+    attempt(lambda: glasses.show({"type": "column", "padding": 4, "gap": 4, "children": [
+        {"type": "column", "grow": 1, "overflow": "paginate", "children": [{"type": "text", "text": text}]},
+        {"type": "row", "gap": 8, "children": [
+            {"type": "button", "id": button.split()[0], "text": button} for button in buttons]},
     ]}))
 
 
-def answer(text):
+def hear(text):
+    # Some glasses can select only the first button, so the wearer may also say yes or no.
+    word = re.match(r"(yes|no)\b", text, re.IGNORECASE) if shown[0] == QUESTION else None
+    if word:
+        return choose(word.group(1).capitalize())
     said = attempt(lambda: glasses.ask(text, system="Answer in one short sentence.", remember=remember).text)
     draw(said or "I cannot answer now.", change())
+
+
+def choose(target):
+    global remember
+    if target == "Remember":
+        return draw(QUESTION, "Yes", "No")
+    if target == "Forget" and not attempt(forget):
+        return draw("It is not deleted.", "Forget me")
+    remember = target == "Yes"
+    draw("Tell me about yourself." if remember else "I remember nothing.", change())
 
 
 def change():
@@ -38,6 +55,7 @@ def forget():
     return True
 
 
+shown = [""]
 with connect("Companion", "1.0") as glasses:
     remember = bool(attempt(glasses.memory))  # a profile exists only if the wearer agreed
     if remember:
@@ -46,14 +64,10 @@ with connect("Companion", "1.0") as glasses:
         draw(QUESTION, "Yes", "No")
     attempt(glasses.start_transcription)
     for event in glasses.events():
-        target = event.payload.get("target")
         if event.type == "transcript" and event.payload["final"]:
-            answer(event.payload["text"])
-        elif event.type == "input" and target == "Remember":
-            draw(QUESTION, "Yes", "No")
-        elif event.type == "input" and target:
-            if target == "Forget" and not attempt(forget):
-                draw("It is not deleted.", "Forget me")
-                continue
-            remember = target == "Yes"
-            draw("Tell me about yourself." if remember else "I remember nothing.", change())
+            hear(event.payload["text"])
+        elif event.type == "input" and event.payload.get("target"):
+            choose(event.payload["target"])
+        elif event.type == "device":  # other glasses begin with a clear display
+            draw(*shown)
+            attempt(glasses.start_transcription)

@@ -27,7 +27,7 @@ actor Shopping {
     func draw(_ question: String, _ answer: String) async throws {
         let children: [JSONObject] = [
             ["type": "text", "style": "caption", "text": question],
-            ["type": "text", "text": answer, "grow": 1, "overflow": "paginate"],
+            ["type": "column", "grow": 1, "overflow": "paginate", "children": [["type": "text", "text": answer]]],
         ]
         let tree: JSONObject = ["type": "column", "padding": 16, "gap": 8, "children": children]
         _ = try await attempt { try await glasses.show(tree) }

@@ -54,7 +54,7 @@ actor Kitchen {
         heard = caption
         let children: [JSONObject] = [
             ["type": "text", "style": "caption", "text": caption],
-            ["type": "text", "text": said, "grow": 1, "overflow": "paginate"],
+            ["type": "column", "grow": 1, "overflow": "paginate", "children": [["type": "text", "text": said]]],
         ]
         let tree: JSONObject = ["type": "column", "padding": 16, "gap": 8, "children": children]
         _ = try await attempt { try await glasses.show(tree) }

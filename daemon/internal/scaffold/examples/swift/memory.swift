@@ -7,6 +7,7 @@ let question = "May I remember what you tell me, so that I know it the next time
 actor Companion {
     let glasses: Glasses
     var remember = false
+    var shown = [""]
     var change: [String] { [remember ? "Forget me" : "Remember me"] } // the wearer may decide otherwise at any time
 
     init(_ glasses: Glasses) {
@@ -23,11 +24,15 @@ actor Companion {
     }
 
     func draw(_ text: String, _ buttons: [String] = []) async throws {
-        let shown: JSONObject = ["type": "text", "text": text, "grow": 1, "overflow": "paginate"]
+        shown = [text] + buttons
+        let content: JSONObject = [
+            "type": "column", "grow": 1, "overflow": "paginate", "children": [["type": "text", "text": text]],
+        ]
         let choices = buttons.map { text -> JSONObject in
             ["type": "button", "id": String(text.prefix { $0 != " " }), "text": text]
         }
-        let tree: JSONObject = ["type": "column", "padding": 16, "gap": 8, "children": [shown] + choices]
+        let row: JSONObject = ["type": "row", "gap": 8, "children": choices]
+        let tree: JSONObject = ["type": "column", "padding": 4, "gap": 4, "children": [content, row]]
         _ = try await attempt { try await glasses.show(tree) }
     }
 
@@ -38,12 +43,22 @@ actor Companion {
         _ = try await attempt { try await glasses.startTranscription() }
     }
 
-    func answer(_ said: String) async throws {
+    func hear(_ said: String) async throws {
+        // Some glasses can select only the first button, so the wearer may also say yes or no.
+        let word = said.lowercased().prefix { $0.isLetter }
+        if shown[0] == question && (word == "yes" || word == "no") {
+            return try await choose(word == "yes" ? "Yes" : "No")
+        }
         let isRemembering = remember
         let answer = try await attempt {
             try await glasses.ask(said, system: "Answer in one short sentence.", remember: isRemembering).text
         } ?? ""
         try await draw(answer.isEmpty ? "I cannot answer now." : answer, change)
+    }
+
+    func redraw() async throws {
+        try await draw(shown[0], Array(shown.dropFirst()))
+        _ = try await attempt { try await glasses.startTranscription() }
     }
 
     func choose(_ target: String) async throws {
@@ -65,9 +80,11 @@ struct App {
         try await app.begin()
         for try await event in glasses.events {
             if event.type == "transcript", event.payload["final"] as? Bool == true {
-                try await app.answer(event.payload["text"] as? String ?? "")
+                try await app.hear(event.payload["text"] as? String ?? "")
             } else if event.type == "input", let target = event.payload["target"] as? String {
                 try await app.choose(target)
+            } else if event.type == "device" { // other glasses begin with a clear display
+                try await app.redraw()
             }
         }
     }

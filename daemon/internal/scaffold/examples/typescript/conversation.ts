@@ -41,7 +41,7 @@ async function draw(caption: string, text: string): Promise<void> {
   await attempt(glasses.show({
     type: "column", padding: 16, gap: 8, children: [
       { type: "text", style: "caption", text: caption },
-      { type: "text", text, grow: 1, overflow: "paginate" },
+      { type: "column", grow: 1, overflow: "paginate", children: [{ type: "text", text }] },
     ],
   }));
 }
