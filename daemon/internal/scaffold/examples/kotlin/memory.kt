@@ -52,8 +52,8 @@ private class Companion(val glasses: Glasses) {
 
     fun hear(said: String) {
         // Some glasses can select only the first button, so the wearer may also say yes or no.
-        val word = Regex("^(yes|no)\\b", RegexOption.IGNORE_CASE).find(said)?.value?.lowercase()
-        if (word != null && shown[0] == QUESTION) return choose(if (word == "yes") "Yes" else "No")
+        val word = Regex("^(yes|no)\\b", RegexOption.IGNORE_CASE).find(said)?.value
+        if (word != null && shown[0] == QUESTION) return choose(if (word.equals("yes", true)) "Yes" else "No")
         val answer = attempt { glasses.ask(said, "Answer in one short sentence.", remember = remember).text } ?: ""
         draw(answer.ifEmpty { "I cannot answer now." }, change())
     }
