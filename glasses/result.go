@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -72,11 +73,10 @@ func (f Finding) Message() string {
 		name = strings.ToValidUTF8(f.Text[:min(len(f.Text), 60)], "")
 	}
 	if name != "" {
-		name = strings.TrimSpace(fmt.Sprintf("%s %q", f.Type, name))
-	} else {
-		name = f.Type
+		name = fmt.Sprintf("%q", name)
 	}
-	return fmt.Sprintf("%s (%s) %s", name, f.Path, words)
+	parts := []string{f.Type, name, "(" + f.Path + ")", words}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " ")
 }
 
 // Kinds of a Finding.
