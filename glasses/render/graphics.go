@@ -64,8 +64,9 @@ func (s *scene) graphicOf(p paintedBox, places []paintedPlace, paint func() *own
 	if p.n.Type == glasses.NodeProgress {
 		g.Value = min(max(p.n.Value, 0), 100)
 	}
-	clip := s.paintClip(p.r, p.clip)
-	if _, ok := s.leastSeen(s.ink(p.n.Colour), rgb{}); !ok && p.n.Type != glasses.NodeImage || !at.Overlaps(clip) {
+	_, isBright := s.leastSeen(s.ink(p.n.Colour), rgb{})
+	isPainted := p.r.Overlaps(p.clip) && at.Overlaps(s.paintClip(p.r, p.clip))
+	if !isPainted || !isBright && p.n.Type != glasses.NodeImage {
 		return g
 	}
 	g.Whole = s.isWhole(p)

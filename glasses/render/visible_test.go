@@ -234,6 +234,24 @@ func TestInspect_GraphicsAreWhatThePixelsSay(t *testing.T) {
 	t.Log(found)
 }
 
+// A graphic in a box without width, where other boxes take all of it, is not painted, and not visible either.
+func TestInspect_GraphicInABoxWithoutWidth(t *testing.T) {
+	m, _ := glasses.Model("even_g1")
+	tree := glasses.Node{Type: glasses.NodeRow, Children: []glasses.Node{{Type: glasses.NodeProgress, Width: 576},
+		{Type: glasses.NodeColumn, Children: []glasses.Node{{Type: glasses.NodeIcon, ID: "a", Icon: "check", Width: 40}}}}}
+	v := Clamp(m, glasses.View{Tree: &tree})
+	got := Inspect(m, v).Graphics
+	if len(got) != 2 || got[1].Visible != VisibleNone || got[1].Whole {
+		t.Errorf("got %+v, want an icon that is not visible", got)
+	}
+	for _, f := range Fit(m, v) {
+		if f.Kind == glasses.FindingClipped && strings.HasSuffix(f.Path, ".children[0]") {
+			return
+		}
+	}
+	t.Errorf("got findings %+v, want the icon clipped", Fit(m, v))
+}
+
 // checkInspect compares Inspect with the pixels, and returns the number of texts that are not fully visible, which a
 // rule based only on the tree would misread.
 func checkInspect(t *testing.T, seed uint64) (misread int) {
