@@ -162,9 +162,10 @@ func (c *canvas) fill(r, clip image.Rectangle, ink rgb) {
 	for y := r.Min.Y; y < r.Max.Y; y++ {
 		row := c.img.Pix[c.img.PixOffset(r.Min.X, y):]
 		for i := 0; i < 4*r.Dx(); i += 4 {
-			before := rgb(row[i:])
+			if c.owners != nil {
+				c.changes(r.Min.X+i/4, y, rgb(row[i:]), ink)
+			}
 			row[i], row[i+1], row[i+2] = ink[0], ink[1], ink[2]
-			c.changed(r.Min.X+i/4, y, before, ink)
 		}
 	}
 	c.painted += r.Dx() * r.Dy()
@@ -206,15 +207,17 @@ func (c *canvas) stamp(m *mask, x, y int, clip image.Rectangle, ink rgb) {
 				c.painted++
 				before := rgb(row[4*i:])
 				blend(row[4*i:], ink, a)
-				c.changed(r.Min.X+i, py, before, rgb(row[4*i:]))
+				if c.owners != nil {
+					c.changes(r.Min.X+i, py, before, rgb(row[4*i:]))
+				}
 			}
 		}
 	}
 }
 
-// changed notes that the colour of the pixel x, y was changed.
-func (c *canvas) changed(x, y int, before, after rgb) {
-	if c.owners != nil && c.q.shown(before) != c.q.shown(after) {
+// changes notes that the colour of the pixel x, y changes. The canvas has owners.
+func (c *canvas) changes(x, y int, before, after rgb) {
+	if c.q.shown(before) != c.q.shown(after) {
 		c.owners.take(x, y, c.graphic)
 	}
 }

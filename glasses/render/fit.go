@@ -24,7 +24,8 @@ func Fit(m glasses.DeviceModel, v glasses.View) []glasses.Finding {
 	if !ok || s.root == nil {
 		return nil
 	}
-	f := fitting{scene: s, fits: map[*box]bool{}, whole: map[*box]bool{}, lines: map[*box][]bool{}, focused: make([]bool, len(s.targets))}
+	f := fitting{scene: s, fits: map[*box]bool{}, whole: map[*box]bool{}, lines: map[*box][]bool{},
+		focused: make([]bool, len(s.targets))}
 	f.look()
 	if m.MoveKind() != "" {
 		f.travel("down")

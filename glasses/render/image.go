@@ -140,7 +140,9 @@ func (c *canvas) picture(b *box, r, clip image.Rectangle, ink rgb) {
 				c.painted++
 				before := rgb(at)
 				over(at)
-				c.changed(x, y, before, rgb(at))
+				if c.owners != nil {
+					c.changes(x, y, before, rgb(at))
+				}
 			} else {
 				c.painted += c.traces.mix(x, y, at, nil, over)
 			}
