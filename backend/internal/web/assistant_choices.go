@@ -82,9 +82,9 @@ func mergeSentence(all assistant.Catalogue, m assistant.Model, text string) stri
 	if m.ID == assistant.NoMemory {
 		return ""
 	}
-	about := fmt.Sprintf("Each conversation of a user who has agreed costs your project one more call of a text model, up to "+
-		"four if the notes change meanwhile, each of at most %s tokens that it reads and %s that it writes", grouped(assistant.MergeTokensIn),
-		grouped(assistant.MergeTokensOut))
+	about := fmt.Sprintf("Each conversation of a user who has agreed costs your project one more call of a text model, "+
+		"up to four if the notes change meanwhile, each of at most %s tokens that it reads and %s that it writes",
+		grouped(assistant.MergeTokensIn), grouped(assistant.MergeTokensOut))
 	switch cost, ok := all.MergeCost(m, text); {
 	case ok && cost == 0:
 		return about + ": nothing, because the model is free."

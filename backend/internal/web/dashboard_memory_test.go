@@ -60,7 +60,8 @@ func TestMemory_PageShowsTheCost(t *testing.T) {
 	h := newDashboardWorld(t)
 	v := signedIn(t, dashboardSite(t, h), ada)
 	v.get(helloPath+"/assistant").want(http.StatusOK, "Each conversation of a user who has agreed costs your project one "+
-		"more call of a text model, up to four if the notes change meanwhile, each of at most 50,000 tokens that it reads and 1,024 that it writes")
+		"more call of a text model, up to four if the notes change meanwhile, each of at most 50,000 tokens that it "+
+		"reads and 1,024 that it writes")
 	all := assistant.Catalogue{DefaultText: "plain", TextModels: []assistant.TextModel{
 		{ID: "plain", Price: assistant.TokenPrice{In: 2_000_000, Out: 10_000_000}}, {ID: "free"}}}
 	for _, c := range []struct{ memory, upstream, text, want string }{

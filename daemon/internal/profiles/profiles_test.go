@@ -328,7 +328,8 @@ func TestPut_KeepsUsesOnFailure(t *testing.T) {
 	dir, c := t.TempDir(), newClock()
 	s := newStore(dir, c)
 	put(t, s, app, ann, "Name: Ann")
-	c.now = c.now.Add(useStep / 2)                                                  // too soon for the file to be written for the use alone
+	c.now = c.now.Add(useStep / 2) // too soon for the file to be written for the use alone
+
 	if err := errors.Join(os.Remove(s.path), os.Mkdir(s.path, 0o700)); err != nil { // nothing can replace it
 		t.Fatal(err)
 	}

@@ -218,7 +218,8 @@ type app struct {
 }
 
 // kotlinProbe compiles the largest and the smallest Kotlin module with the probe, the examples, and stubs of the
-// platform's classes that the documented attestation uses, once for all tests, because the compiler takes seconds to start. It returns the jar, or "" if there is no compiler.
+// platform's classes that the documented attestation uses. It does so once for all tests, because the compiler takes
+// seconds to start. It returns the jar, or "" if there is no compiler.
 func kotlinProbe(t *testing.T) string {
 	t.Helper()
 	kotlinc := tool(t, "kotlinc")

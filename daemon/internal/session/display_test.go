@@ -43,7 +43,8 @@ func TestDisplay_ReadsLinesOfALongText(t *testing.T) {
 	m, _ := glasses.Model("even_g1")
 	tree := glasses.Node{Type: glasses.NodeText, Overflow: glasses.OverflowClip, Text: "one\ntwo\nthree\nfour\nfive\nsix\nseven"}
 	d := NewDisplay(m, glasses.FreshState(), render.Clamp(m, glasses.View{Tree: &tree}))
-	if unmet := d.Unmet(scenario.ExpectDisplay{Text: []string{"one", "five"}, Contains: true, Absent: []string{"six"}}); len(unmet) > 0 {
+	if unmet := d.Unmet(scenario.ExpectDisplay{Text: []string{"one", "five"}, Contains: true,
+		Absent: []string{"six"}}); len(unmet) > 0 {
 		t.Error(unmet)
 	}
 	if len(d.Unmet(scenario.ExpectDisplay{Text: []string{"five\nsix"}, Contains: true, AllowPartial: true})) == 0 {
@@ -77,7 +78,8 @@ func TestDisplay_ReadsInOrder(t *testing.T) {
 		{[]string{"Eggs", "Eggs"}, []string{
 			`"Eggs" does not come after "Eggs"; from top to bottom: 1. "Milk", 2. "Eggs and ham", 3. "Milk again"`}},
 	} {
-		if unmet := d.Unmet(scenario.ExpectDisplay{Text: test.text, Contains: true, InOrder: true}); !slices.Equal(unmet, test.says) {
+		unmet := d.Unmet(scenario.ExpectDisplay{Text: test.text, Contains: true, InOrder: true})
+		if !slices.Equal(unmet, test.says) {
 			t.Errorf("%q: %q", test.text, unmet)
 		}
 		if unmet := d.Unmet(scenario.ExpectDisplay{Text: test.text, Contains: true}); len(unmet) > 0 {
@@ -113,7 +115,8 @@ func TestDisplay_ComparesByTheVersionOfTheScenario(t *testing.T) {
 	tree := glasses.Node{Type: glasses.NodeColumn, Children: []glasses.Node{{Type: glasses.NodeText, Text: "42 m"},
 		{Type: glasses.NodeIcon, Icon: "battery"}}}
 	d := NewDisplay(m, glasses.FreshState(), render.Clamp(m, glasses.View{Tree: &tree}))
-	const file = `{"scenario":VERSION,"name":"x","steps":[{"expectDisplay":{"text":["2 m"]}},{"expectDisplay":{"absent":["battery"]}}]}`
+	const file = `{"scenario":VERSION,"name":"x","steps":[{"expectDisplay":{"text":["2 m"]}},
+		{"expectDisplay":{"absent":["battery"]}}]}`
 	unmetOf := func(file string) (unmet []string) {
 		s, err := scenario.Parse([]byte(file))
 		if err != nil {
@@ -134,7 +137,8 @@ func TestDisplay_ComparesByTheVersionOfTheScenario(t *testing.T) {
 			t.Errorf("loose %v: %q", loose, misfits)
 		}
 	}
-	want := []string{`"2 m" is only a part of the text "42 m"; with contains: true, parts are enough`, `"battery" can be seen`}
+	want := []string{`"2 m" is only a part of the text "42 m"; with contains: true, parts are enough`,
+		`"battery" can be seen`}
 	if unmet := unmetOf(strings.Replace(file, "VERSION", "2", 1)); !slices.Equal(unmet, want) {
 		t.Errorf("version 2: %q, want %q", unmet, want)
 	}

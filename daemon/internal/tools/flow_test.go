@@ -303,7 +303,8 @@ func TestCompleteAuthLink_EndsWhenCancelled(t *testing.T) {
 func TestGetEventLog_Filters(t *testing.T) {
 	w := newWorld().locally()
 	const row = `{"seq":%d,"kind":"%s","chip":"%s","type":"%s","sender":"app","payload":{}}`
-	w.page = rows(fmt.Sprintf(row, 1, "request", "display", "display.show"), fmt.Sprintf(row, 2, "event", "custom", "score"),
+	w.page = rows(
+		fmt.Sprintf(row, 1, "request", "display", "display.show"), fmt.Sprintf(row, 2, "event", "custom", "score"),
 		fmt.Sprintf(row, 3, "request", "display", "display.show"), fmt.Sprintf(row, 4, "event", "custom", "score"))
 	for args, want := range map[string]string{
 		`{"type":"display.show"}`:           "2 rows, next 4, more false",

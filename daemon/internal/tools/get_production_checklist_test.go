@@ -38,7 +38,8 @@ func TestChecklist_TellsWhatHoldsOfTheGateway(t *testing.T) {
 		w := newWorld().linked()
 		w.account.usage = c.usage
 		holds := holdsOf(t, w, `{}`)
-		if holds["spending_cap"] != c.cap || holds["paid"] != c.paid || holds["attests_ios"] != nil || holds["secrets"] != nil {
+		if holds["spending_cap"] != c.cap || holds["paid"] != c.paid || holds["attests_ios"] != nil ||
+			holds["secrets"] != nil {
 			t.Errorf("%s: %v", name, holds)
 		}
 	}

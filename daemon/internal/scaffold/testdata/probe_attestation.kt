@@ -25,8 +25,8 @@ fun attestation(): Attestation? {
 }
 
 /**
- * Obeys "token", "token REFUSED", "tokens" (eight threads want one), "later MS", "hang" (Play Integrity does not answer,
- * and nobody waits for it) and "answer". Reports whether it did.
+ * Obeys "token", "token REFUSED", "tokens" (eight threads want one), "later MS", "hang" (Play Integrity does not
+ * answer, and nobody waits for it) and "answer". Reports whether it did.
  */
 fun attest(glasses: Glasses, attestation: Attestation?, target: String): Boolean {
     val (command, more) = Pair(target.substringBefore(' '), target.substringAfter(' ', ""))

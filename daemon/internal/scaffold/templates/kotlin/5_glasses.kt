@@ -45,7 +45,7 @@ class Glasses internal constructor(private val settings: Settings) : Closeable {
     private val seen = LinkedHashSet<String>()
     private var calls = 0 // to the AI gateway, in progress
     //: if assistant
-    private var sessionGateway: Map<String, Any?> = emptyMap() // url and token of the AI gateway, if the session has one
+    private var sessionGateway: Map<String, Any?> = emptyMap() // url and token of the AI gateway
     private val gateway get() = sessionGateway.ifEmpty { settings.attestation?.gateway ?: emptyMap() }
     private var stops = 0 // how often stopAsking was called
     private var conversation: Conversation? = null

@@ -227,8 +227,8 @@ public final class Glasses: @unchecked Sendable {
     /// AssistantAnswer.messages. onText gets the text of the model's message so far, whenever more of it arrives. When
     /// the model calls a tool, its run is called here, and the model answers again, up to 8 times. Virtual time stands
     /// still while the gateway works. Errors have fixHint, and retryAfterMs if waiting helps: no_gateway, cancelled,
-    /// gateway_unreachable, gateway_timeout, answer_broken, bad_answer, too_many_rounds, those of Attestation.token, and
-    /// those of the gateway:
+    /// gateway_unreachable, gateway_timeout, answer_broken, bad_answer, too_many_rounds, those of
+    /// Attestation.token, and those of the gateway:
     /// no_credit, credit_reserved, credit_locked, cap_reached, request_too_large, model_not_found, not_configured,
     /// provider_busy, ... remember states that the wearer agreed that the service remembers what is said; the model
     /// then knows it later.
