@@ -140,14 +140,14 @@ type ExpectDisplay struct {
 	Contains bool `json:"contains,omitempty"`
 	// InOrder requires Text to be readable in this order from top to bottom.
 	InOrder bool `json:"inOrder,omitempty"`
-	// Absent lists what must not be completely on the panel: parts of texts, alt texts or IDs of images, and names or
-	// IDs of icons.
+	// Absent lists what must not be on the panel: parts of texts in lines that are completely visible, alt texts or IDs
+	// of images, names or IDs of icons, and IDs of progress bars. Of those without a text, no pixel may be visible.
 	Absent []string `json:"absent,omitempty"`
 	// Images lists alt texts or IDs of images, and names or IDs of icons, that must be completely on the panel.
 	Images []string `json:"images,omitempty"`
 	// Progress lists the values of progress bars that must be completely on the panel, by ID.
 	Progress map[string]int64 `json:"progress,omitempty"`
-	// AllowPartial treats content that is partly on the panel as completely visible, also for Absent.
+	// AllowPartial treats content that is partly on the panel as completely visible, also texts for Absent.
 	AllowPartial bool `json:"allowPartial,omitempty"`
 	// Focus is the ID of the focused button or list entry.
 	Focus *string `json:"focus,omitempty"`
@@ -156,8 +156,8 @@ type ExpectDisplay struct {
 	// WithinMs is 0 to MaxWithin. If it is missing, the wait is DefaultWithin, or longer while a slow panel has not
 	// confirmed its picture.
 	WithinMs *int64 `json:"withinMs,omitempty"`
-	// Loose is set in scenarios of version 1. Text may then be part of a node's text, icons count neither for Images
-	// nor for Absent, and an image counts even if something is drawn over it.
+	// Loose is set in scenarios of version 1. Text may then be part of a node's text, icons and progress bars are
+	// ignored, an image counts for Images even if something is drawn over it, and for Absent only if it is complete.
 	Loose bool `json:"-"`
 }
 

@@ -54,8 +54,7 @@ type StepsReport struct {
 	Since int64
 	// Pictures are the pictures of steps and of a failed expectation.
 	Pictures []Picture
-	// Findings are the first maxFindings findings: what did not fit the model of what the panel showed when a step was
-	// judged, or in between.
+	// Findings are the first maxFindings findings of the trees that the panel showed from the first step to the last.
 	Findings []Finding
 	// End is the display after the last step.
 	End session.Display

@@ -124,8 +124,8 @@ func TestRunSteps_StoresEachPicture(t *testing.T) {
 	}
 }
 
-// The findings are those of what the panel shows from the moment when the first step is judged: neither those of trees
-// before the call, nor only those of trees that the app shows during it.
+// The report has the findings of the tree that is on the panel when the first step is judged, although the app showed it
+// before the call. It has none of earlier trees.
 func TestRunSteps_FindingsAreOfWhatIsJudged(t *testing.T) {
 	tall := glasses.Node{Type: glasses.NodeIcon, ID: "now", Icon: "check", Width: 300}
 	s := attended{show(glasses.FreshState(), glasses.Node{Type: glasses.NodeColumn,
