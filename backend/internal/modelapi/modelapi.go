@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -74,19 +73,11 @@ func New(o Options) *API {
 		o.WriteTimeout = 30 * time.Second
 	}
 	if o.ClientIP == nil {
-		o.ClientIP = peerIP
+		o.ClientIP = httpjson.PeerIP
 	}
 	return &API{Options: o, calls: limit.New(callsPerMinute, o.Now),
 		attestations: limit.New(attestationsPerMinute, o.Now),
 		bodies:       limit.NewSlots(limit.Bounds{Running: largeBodies, RunningEach: largeBodiesEach})}
-}
-
-func peerIP(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
 }
 
 // route is a route that requires a project key or a token.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/analytics"
+	"github.com/service-dev/service/backend/internal/httpjson"
 	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/oidc"
@@ -114,7 +114,7 @@ func New(o Options) (*Web, error) {
 		o.Now = time.Now
 	}
 	if o.ClientIP == nil {
-		o.ClientIP = peerIP
+		o.ClientIP = httpjson.PeerIP
 	}
 	if o.AddressKnown == nil {
 		o.AddressKnown = func(*http.Request) bool { return false }
@@ -207,12 +207,4 @@ func (w *Web) instance() string {
 		return ""
 	}
 	return u.Port()
-}
-
-func peerIP(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
 }
