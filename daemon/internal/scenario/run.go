@@ -101,9 +101,6 @@ func (x *run) join(ctx context.Context, s backend.Session) error {
 	return x.findApp(ctx, s.Apps > 0)
 }
 
-// restoreWithin is the maximum time for bringing back the assistant of a session, also if the call has ended.
-const restoreWithin = 5 * time.Second
-
 // withAssistant gives the session the scenario's script, if any, and profile, if it is not nil, and calls start. They
 // must be set before an app receives the address of the assistant. If start fails, the session has its own again.
 // Browser sessions have no profile of their own, so they cannot run scenarios that depend on it.
@@ -122,7 +119,7 @@ func (x *run) withAssistant(ctx context.Context, profile *string, start func() e
 		return err
 	}
 	if err = start(); err != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreWithin)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wrapUp)
 		defer cancel()
 		_ = restore(ctx) // the first failure matters more
 	}

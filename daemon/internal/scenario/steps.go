@@ -79,7 +79,7 @@ func (r *Runner) RunSteps(ctx context.Context, req StepsRequest) (StepsReport, e
 	return report, nil
 }
 
-// wrapUp is the maximum time for reading the log and the display after the limit.
+// wrapUp is the maximum time for what remains to be done when the context of a call has ended.
 const wrapUp = 5 * time.Second
 
 func (x *run) onOpenSession(
