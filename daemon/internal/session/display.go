@@ -241,7 +241,7 @@ func (d Display) whyUnread(want string, rule textRule) string {
 		case strings.Contains(t.Seen, want) && t.Visible != render.VisibleNone:
 			return unread + "only part of it is on the panel"
 		default:
-			return unread + "the app shows it, but it cannot be seen: clipped, scrolled out, covered or too dark"
+			return unread + "the app shows it, but it is not on the panel: clipped, scrolled out, covered or too dark"
 		}
 	}
 	if text := d.Text(); len(text) > 0 {
